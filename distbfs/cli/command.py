@@ -328,10 +328,11 @@ def _parameter(
     return cloup.Option([long, *shorts, item.name], type=kind, help=text, **more)
 
 
-def command_of(name: str, kind: type, **facts: Any) -> Command:
+def command_of(name: str, kind: type, *, run: str = "", **facts: Any) -> Command:
     """Return the command of a class of options, whose docstring begins with its help.
 
-    ``run`` of the module in ``distbfs.cli`` that has the command's name runs it.
+    run: the function that runs it; by default ``run`` of the module in ``distbfs.cli``
+    that has the command's name
     facts: texts for the names in braces in the docstring
     """
     words = [*words_of(kind, facts)]
@@ -363,7 +364,9 @@ def command_of(name: str, kind: type, **facts: Any) -> Command:
                 fitting[word.item.name] = value
             elif value is not None:
                 fitting.setdefault(word.holder, {})[word.item.name] = value
-        return import_module(f"distbfs.cli.{name}").run(kind(**fitting))
+        module, _, function = (run or f"{name}.run").partition(".")
+        carry_out = getattr(import_module(f"distbfs.cli.{module}"), function)
+        return carry_out(kind(**fitting))
 
     about = ENTRY.split(inspect.cleandoc(kind.__doc__ or ""), 1)[0]
     return Command(

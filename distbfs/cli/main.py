@@ -43,7 +43,7 @@ SECTIONS = {
     "Measurements": {
         "graph500": "Run the Graph500 benchmark and print the official report.",
         "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
-        "plot": "Draw figures of comparisons from result files.",
+        "plot": "Draw figures from result files.",
     },
     "Installation": {"doctor": "Show what this installation can use."},
 }
@@ -92,6 +92,13 @@ class RankContext(cloup.Context):
             return super().invoke(*arguments, **options)
 
 
+def run_on_ranks(command: click.Command) -> None:
+    """Make a command and its subcommands run in a RankContext."""
+    command.context_class = RankContext
+    for inner in getattr(command, "commands", {}).values():
+        run_on_ranks(inner)
+
+
 class Interrupted(BaseException):
     """Stands for KeyboardInterrupt, for which click would print an empty line."""
 
@@ -120,7 +127,7 @@ class Commands(click.Group):
             return None
         module = import_module(f"distbfs.cli.options.{cmd_name}")
         command: click.Command = module.command
-        command.context_class = RankContext
+        run_on_ranks(command)
         return command
 
     def format_commands(

@@ -1,18 +1,26 @@
-"""``distbfs plot``: figures of comparisons, from result files."""
+"""``distbfs plot``: figures from result files."""
 
 from __future__ import annotations
 
 import json
 
 from distbfs.benchmark.compare_plots import USUAL, draw_panels
-from distbfs.cli.options.plot import PlotOptions
+from distbfs.cli.options.plot import EngineFigure, RankFigure
 from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.text import read_text
-from distbfs.report.plots import check_target
+from distbfs.report.plots import check_target, draw_trace
+from distbfs.report.trace import read_trace
 
 
-def run(asked: PlotOptions) -> None:
-    """Run the command."""
+def draw_ranks(asked: RankFigure) -> None:
+    """Run ``plot trace``."""
+    file, output = asked.file, asked.output
+    check_target(output)
+    draw_trace(read_trace(file), output, asked.begin, asked.end, file.name)
+
+
+def draw_engines(asked: EngineFigure) -> None:
+    """Run ``plot compare``."""
     check_target(asked.output)
     text = read_text(asked.file)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +113,61 @@ def log_axis(axis: Any, least: float, most: float) -> tuple[float, float]:
     axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
     return (0.95 if few else 0.6) * least, 1.6 * most
+
+
+def draw_trace(
+    events: Sequence[Mapping[str, Any]],
+    path: Path,
+    begin: float = 0.0,
+    end: float | None = None,
+    title: str = "",
+) -> None:
+    """Draw the phases of each rank over time in one row, with inner spans on top.
+
+    events: complete events as ``report.trace.read_trace`` returns them
+    begin, end: the interval to show, ms; UsageError if it is empty
+    title: the subject of the trace
+    """
+    shown = [
+        event
+        for event in events
+        if (event["ts"] + event["dur"]) / 1e3 >= begin
+        and (end is None or event["ts"] / 1e3 <= end)
+    ]
+    if not shown:
+        raise UsageError("the trace has nothing between these times")
+    ranks = sorted({event["pid"] for event in shown})
+    total: dict[str, float] = {}
+    for event in shown:
+        total[event["name"]] = total.get(event["name"], 0.0) + event["dur"]
+    names = sorted(total, key=lambda name: -total[name])
+    figure = new_figure(10, max(1.5 + 0.7 * len(ranks), 0.6 + 0.2 * len(names)))
+    from matplotlib import colormaps  # noqa: PLC0415
+
+    shades = colormaps["tab20" if len(names) > 10 else "tab10"]
+    looks = {
+        name: {"facecolor": shades(k % shades.N), "hatch": HATCHES[k % len(HATCHES)]}
+        for k, name in enumerate(names)
+    }
+    axes = figure.subplots()
+    for row, rank in enumerate(ranks):
+        events_of_rank = [event for event in shown if event["pid"] == rank]
+        for name in names:
+            spans = [
+                (event["ts"] / 1e3, event["dur"] / 1e3)
+                for event in events_of_rank
+                if event["name"] == name
+            ]
+            # the longer a kind takes in all, the more others it may hold
+            order = names.index(name)
+            height = 0.9 - 0.4 * min(order, 5) / 5
+            place = (row - height / 2, height)
+            axes.broken_barh(spans, place, zorder=2 + order, **looks[name])
+    handles = [axes.barh(0, 0, **looks[name]) for name in names]
+    axes.legend(handles, names, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
+    axes.set_title(title, fontsize=10)
+    axes.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in ranks])
+    axes.invert_yaxis()
+    axes.set_xlim(left=begin, right=end)
+    axes.set_xlabel("ms")
+    write(figure, path)

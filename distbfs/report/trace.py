@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.errors import InputError
 from distbfs.exchange.router import gather
+from distbfs.formats.text import read_text
 from distbfs.formats.writing import placed
 from distbfs.timing import Trace
 from distbfs.types import World
@@ -88,3 +90,17 @@ def write_trace(path: Path, values: Mapping[str, Any]) -> None:
     """Write a trace; the file is complete or absent."""
     with placed(path, force=True) as partial:
         partial.write_text(json.dumps(values), encoding="utf-8")
+
+
+def read_trace(path: Path) -> list[dict[str, Any]]:
+    """Return the complete events of a trace file; InputError for another file."""
+    text = read_text(path)
+    try:
+        values = json.loads(text)
+        events = [event for event in values["traceEvents"] if event["ph"] == "X"]
+        for event in events:
+            event["ts"], event["dur"] = float(event["ts"]), float(event["dur"])
+            event["pid"], event["name"] = int(event["pid"]), str(event["name"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a trace that distbfs wrote: {error}") from error
+    return events

@@ -63,7 +63,7 @@ def test_help_lists_the_commands(bare):
         assert text in long.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [x for x in COMMANDS if x != "plot"])
 def test_help_is_grouped(command):
     lines = here(command, "--help-all").out.splitlines()
     titles = [line[:-1] for line in lines if line[:1].isalpha() and line.endswith(":")]
@@ -87,10 +87,17 @@ def command_of(name):
     return commands.get_command(click.Context(commands), name)
 
 
+def test_a_group_of_commands_alone_shows_its_help():
+    done = here("plot")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage: distbfs plot ")
+
+
 COMPLETED = [
     ("distbfs m", {"multisearch"}),
     ("distbfs bfs --eng", {"--engine"}),
     ("distbfs bfs --engine x", {"xbfs", "xbfs-paper"}),
+    ("distbfs plot c", {"compare"}),
     ("distbfs nothing --v", {"--version"}),
 ]
 

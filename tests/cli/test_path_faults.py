@@ -54,19 +54,21 @@ VALUES = {
 }
 
 
-def paths_of_commands():
-    """Yield (name, command, parameter) of all parameters that are paths."""
-    context = click.Context(main.commands)
-    for name in COMMANDS:
-        command = main.commands.get_command(context, name)
-        for parameter in command.params:
-            if isinstance(parameter.type, click.Path):
-                yield name, command, parameter
+def paths_of(command, words=()):
+    """Yield (words, command, parameter) of all parameters that are paths."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from paths_of(command.get_command(context, name), (*words, name))
+        return
+    for parameter in command.params:
+        if isinstance(parameter.type, click.Path):
+            yield words, command, parameter
 
 
 PATHS = {
-    f"{name} {parameter.opts[-1]}": (name, command, parameter)
-    for name, command, parameter in paths_of_commands()
+    " ".join((*words, parameter.opts[-1])): (words, command, parameter)
+    for words, command, parameter in paths_of(main.commands)
 }
 
 
@@ -99,19 +101,19 @@ def not_root():
 
 def words_for(name, root, bad):
     """Return a command line with one bad path and what else the command needs."""
-    ran, command, tried = PATHS[name]
-    line = [ran]
+    words, command, tried = PATHS[name]
+    line = [*words]
     for parameter in command.params:
         if parameter is not tried and not parameter.required:
             continue
-        value = VALUES.get(f"{ran} {tried.opts[-1]}") or VALUES.get(parameter.name)
+        value = VALUES.get(f"{words[0]} {tried.opts[-1]}") or VALUES.get(parameter.name)
         if parameter is tried:
             value = bad
         elif isinstance(parameter.type, click.Path):
             is_store = parameter.name in ("store", "stores")
             value = root / ("store" if is_store else "file")
             if parameter.name == "output":
-                value = root / f"new{ENDINGS.get(ran, '')}"
+                value = root / f"new{ENDINGS.get(words[0], '')}"
         elif isinstance(parameter.type, click.Choice) and value is None:
             value = parameter.type.choices[0]
         option = isinstance(parameter, click.Option)
@@ -119,7 +121,7 @@ def words_for(name, root, bad):
     for parameter in command.params:
         if parameter.name in ("store", "stores") and not parameter.required:
             line += [root / "store"] * (parameter is not tried)
-    return [*line, *WORDS.get(name, WORDS.get(ran, ()))]
+    return [*line, *WORDS.get(name, WORDS.get(words[0], ()))]
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -395,8 +395,14 @@ def test_bfs_writes_a_trace(stores, tmp_path):
     assert here(*ask).code == 0
     names = {event["name"] for event in json.loads(file.read_text())["traceEvents"]}
     assert {"search", "work", "advance", "parents"} <= names
+    assert here("plot", "trace", file, "-o", tmp_path / "t.png").code == 0
+    assert (tmp_path / "t.png").stat().st_size > 5000
+    assert "allowed: .png" in here("plot", "trace", file, "-o", tmp_path / "t").refusal
     piped = alone(*ask[:-1], "-")
     assert {x["name"] for x in json.loads(piped.out)["traceEvents"]} == names
+    figure = alone("plot", "trace", file, "-o", "-")
+    assert figure.out.startswith("<?xml")
+    assert figure.out.endswith("</svg>\n")
     said = here(*ask[:-1], "-", "--records", "-").refusal
     assert "- is stdout, for one output alone" in said
     assert "give the name of a file" in here(*ask[:-1], tmp_path).refusal

@@ -66,7 +66,7 @@ UNLIKE = {
     "commands": ("bfs {A} -s 0", "info {A}", 'the command is "distbfs info"'),
     "no-ranks": (
         "bfs {A} -s 0",
-        "plot {x} -o {y}.png",
+        "plot trace {x} -o {y}.png",
         'the command is "distbfs plot"',
     ),
     "help": ("bfs {A} -s 0", "--version", 'the command is "distbfs --version"'),

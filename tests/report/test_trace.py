@@ -1,14 +1,15 @@
-"""Traces of ranks on one clock, as files."""
-
-import json
+"""Traces of ranks on one clock, as files and as figures."""
 
 import pytest
 from worlds import on_ranks
 
-from distbfs.errors import UsageError
+from distbfs.errors import InputError, UsageError
 from distbfs.report import trace as traces
-from distbfs.report.trace import clock_offset, gather_trace, write_trace
+from distbfs.report.plots import draw_trace
+from distbfs.report.trace import clock_offset, gather_trace, read_trace, write_trace
 from distbfs.timing import Span, Trace
+
+pytest.importorskip("matplotlib")
 
 
 def trace_of(*spans):
@@ -77,9 +78,38 @@ def test_the_clock_of_another_host_is_set(monkeypatch):
 def test_no_spans(tmp_path):
     [whole] = gathered(["a"], lambda _: [])
     write_trace(tmp_path / "t", whole)
-    assert [path.name for path in tmp_path.iterdir()] == ["t"]
-    events = json.loads((tmp_path / "t").read_text())["traceEvents"]
-    assert [event["ph"] for event in events] == ["M"]
+    assert read_trace(tmp_path / "t") == []
+    with pytest.raises(UsageError, match="nothing between"):
+        draw_trace([], tmp_path / "t.png")
+
+
+def test_figures(tmp_path):
+    [whole, _] = gathered(
+        ["a", "a"], lambda rank: [Span("search", 1, 2), Span("counts", 1.2, 1.4 + rank)]
+    )
+    file = tmp_path / "t.json"
+    write_trace(file, whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+    for name in ("t.png", "t.svg"):
+        draw_trace(read_trace(file), tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 5000
+    text = (tmp_path / "t.svg").read_text()
+    assert "<svg" in text
+    draw_trace(read_trace(file), tmp_path / "part.png", 100, 500)
+    with pytest.raises(UsageError, match="nothing between"):
+        draw_trace(read_trace(file), tmp_path / "none.png", 5000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"traceEvents": 3}', '{"traceEvents": [{"ph": "X"}]}', "\0"],
+)
+def test_other_files(tmp_path, text):
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(InputError, match="not a trace that distbfs wrote"):
+        read_trace(tmp_path / "t")
+    with pytest.raises(InputError, match="No such file"):
+        read_trace(tmp_path / "none")
 
 
 def test_a_file_that_cannot_be_written(tmp_path):
