@@ -12,7 +12,7 @@ import numpy as np
 from distbfs.benchmark.statistics import rate_statistics
 from distbfs.report.tables import print_table, shown
 
-OPTIONAL = ("efficiency", "J a search")  # columns
+OPTIONAL = ("efficiency", "repeats", "J a search")  # columns
 
 
 def engine_figures(
@@ -122,6 +122,7 @@ def cells_of(engine: Mapping[str, Any]) -> dict[str, Any]:
         "speed-up": engine["speedup"],
         "efficiency": cell(engine.get("efficiency")),
         "edge checks": "-" if checks is None else round(checks),
+        "repeats": cell(engine.get("repeats")),
         "over limit": cell(engine["over_limit"]),
         "J a search": cell(engine.get("joules")),
     }

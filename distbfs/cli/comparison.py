@@ -47,10 +47,12 @@ def checks_of(record: dict[str, Any]) -> int:
 
 
 # of a level, by the name in the result: pruned are vertices found without being
-# searched, tail_bytes are read of columns in host memory
-COUNTS: dict[str, Callable[[dict[str, Any]], int]] = {
+# searched, repeats frontier entries that are there twice, which not all engines count,
+# tail_bytes are read of columns in host memory
+COUNTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "checks": checks_of,
     "pruned": lambda record: record.get(PRUNED, 0),
+    "repeats": lambda record: record.get("repeats_missed"),
     "tail_bytes": lambda record: record.get(TAIL_BYTES, 0),
 }
 
@@ -264,7 +266,10 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
         for entry in entries:
             outcome = entry.session.search(source, records=True)
             for name, count in COUNTS.items():
-                entry.counts[name].append(sum(map(count, outcome.records)))
+                counts = [count(record) for record in outcome.records]
+                known = [x for x in counts if x is not None]
+                if known or not counts:
+                    entry.counts[name].append(sum(known))
             entry.result_bytes = bytes_of(outcome)
             if entry is entries[0]:
                 reached.append(outcome.reached)

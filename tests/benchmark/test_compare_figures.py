@@ -87,13 +87,14 @@ def test_columns_without_values_are_left_out(capsys):
     engines = two_engines()
     add_speedups(engines, "slow")
     add_limits(engines, {})
-    engines[0] |= {"joules": 0.25}
+    engines[0] |= {"repeats": 7.0, "joules": 0.25}
     engines[1] |= {"checks": None}
     one = {"engines": engines, "graph": {"title": "g", "vertices": 3, "edges": 2}}
     print_comparison({"comparisons": [one, one]})
     title, head, slow, fast, *_ = capsys.readouterr().out.splitlines()
     assert title == "g: 3 vertices, 2 edges"
+    assert "repeats" in head
     assert "J a search" in head
     assert "efficiency" not in head
-    assert slow.split()[-2:] == ["-", "0.25"]
-    assert fast.split()[-3:] == ["-"] * 3
+    assert slow.split()[-3:] == ["7", "-", "0.25"]
+    assert fast.split()[-4:] == ["-"] * 4

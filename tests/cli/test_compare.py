@@ -312,7 +312,7 @@ def test_several_graphs_threads_and_peers(store, tmp_path):
         assert engines["reference:threads=1"]["efficiency"] is None
         peer = engines["scipy"]
         assert peer["search"]["method"].startswith("breadth_first_order, SciPy ")
-        assert (peer["checks"], peer["over_limit"]) == (None, None)
+        assert (peer["checks"], peer["over_limit"], peer["repeats"]) == (None,) * 3
         assert np.array(peer["seconds"]).shape == (2, 2)
     titles = [one["graph"]["title"] for one in values["comparisons"]]
     assert titles == [str(store), str(road)]
