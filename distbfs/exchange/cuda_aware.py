@@ -103,7 +103,7 @@ def query_cuda_support(mpi: ModuleType) -> bool | None:
     """Return the answer of the MPI library; None if it has no such function."""
     try:
         ask = getattr(ctypes.CDLL(mpi.__file__), QUERY)  # finds that of its library
-    except AttributeError:
+    except (OSError, AttributeError):
         return None
     ask.argtypes, ask.restype = [], ctypes.c_int
     return bool(ask())

@@ -445,7 +445,7 @@ def test_other_commands_count_from_1(from_1, tmp_path):
     pairs.write_text("1 4\n4 1\n")
     words = ("multisearch", "reachability", from_1, "--pairs", pairs, "-o", out)
     assert here(*words).code == 0
-    assert out.read_text() == "1,4,1\n4,1,1\n"
+    assert out.read_text() == "from,to,reachable\n1,4,1\n4,1,1\n"
     pairs.write_text("0 4\n")
     assert "source '0' is not a vertex; allowed: 1 to 4" in here(*words[:5]).refusal
     assert here(*words[:5], "--first-id", 0).refusal.endswith("allowed: 0 to 3")

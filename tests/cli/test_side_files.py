@@ -136,7 +136,7 @@ def test_ids_in_quotes_and_comments(folder, tmp_path):
     file.write_text('"Doe, Jo",eve\n"C #1"\t a#b # c\n"x ""y""" eve\na#b, eve\n')
     words = ("reachability", folder / "names", "--pairs", file)
     assert here("multisearch", *words, "-o", out).code == 0
-    first, second, *_ = out.read_text().splitlines()
+    _, first, second, *_ = out.read_text().splitlines()
     assert (first, second) == ('"Doe, Jo",eve,1', "C #1,a#b,1")
     for text, said in (
         ('eve\n"Doe, Jo\n', "ids:2: a quote that does not end"),

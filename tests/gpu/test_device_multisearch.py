@@ -16,9 +16,9 @@ from distbfs.engines.cuda.xbfs.lookups import STEPS
 from distbfs.errors import UsageError
 from distbfs.multisearch.apps.diameter import Bounds, extremes
 from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.bits import OPEN
 from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS
+from distbfs.multisearch.lookups import OPEN
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld

@@ -87,5 +87,6 @@ def test_a_wrong_result_is_told(bench, tmp_path, monkeypatch):
     run = bench.Bench(args, bench.cells.Grid(2, SCALE, 9, 9, 2), {"count": 2})
     row = run.cell(run.grid.cell(2, SCALE + 1, "weak"), (), validate=1)
     assert row["state"] == "failed"
-    assert row["said"].startswith("search from root ")
-    assert run.wrong()[0].startswith("1x1x2, scale 8, resident: search from root ")
+    said = "no results printed for invalid run: 1 of 2 searches are wrong"
+    assert row["said"].startswith(said)
+    assert run.wrong()[0].startswith(f"1x1x2, scale 8, resident: {said}")

@@ -278,10 +278,10 @@ def test_a_device_that_fails_while_others_wait(monkeypatch):
     """Its error is told, not that of those that waited for it."""
     sort, failing = device_keys.KeyPasses._sort, iter([False, True])
 
-    def fail(self, keys):
+    def fail(self, keys, **options):
         if next(failing, False):
             raise MemoryError("Out of memory allocating 77 bytes")
-        return sort(self, keys)
+        return sort(self, keys, **options)
 
     monkeypatch.setattr(device_keys.KeyPasses, "_sort", fail)
     with pytest.raises(ResourceError, match=r"building part \d: .* 77 bytes"):

@@ -45,8 +45,12 @@ def likely_kernels(n: int, *, in_ids: bool, directed: bool = False) -> Iterator[
     exact: dict[str, str | int] = {"OFFSET": "u32", "IN_IDS": int(in_ids)}
     exact["DIRECTED"] = int(directed)
     needs = dict.fromkeys(("COUNT", "SPLIT", "MASKED"), False)
-    few = ("AT_ONCE", "FEW_TREES") if n <= FEW else ("WINDOWS",)
-    for may in ((*few, "PLAIN"), few):
+    few = ("AT_ONCE", "FEW_TREES") if n <= FEW else ()
+    usual = few or ("WINDOWS",)
+    forms = [(*usual, "PLAIN"), usual]
+    if not directed:
+        forms.append((*few, "PLAIN", "NEAR"))
+    for may in forms:
         yield source, dict(serving(source, exact, needs, may))
     yield KERNELS / "prepare.cu", {}
     yield take.SOURCE, {}
