@@ -218,7 +218,7 @@ def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
     assert {match[1], match[2]} <= {str(x) for x in known}
     done = here("graph500", "--graph", store, "--roots", 1, "--engine", "openmp")
     assert done.code == 1
-    match = re.search("search from root (.*): rule 1", done.err)
+    match = re.search("the first from root (.*): rule 1", done.err)
     assert match[1] in {str(x) for x in known}
     assert "(vertices are numbers of the store here, from 0)" in done.err
 
