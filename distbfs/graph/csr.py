@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,11 +71,12 @@ class CSR:
     """Rows of column numbers.
 
     ``offsets`` [rows + 1], uint32 or uint64, rises from 0 to the number of edges;
-    ``columns`` [edges], uint32 or uint64.
+    ``columns`` [edges], uint32 or uint64. Both are NumPy arrays, or CuPy arrays with
+    COLUMN_PAD more columns behind the last.
     """
 
-    offsets: Array
-    columns: Array
+    offsets: Any
+    columns: Any
 
     @property
     def rows(self) -> int:
