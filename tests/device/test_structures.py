@@ -95,7 +95,7 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"THREADS == {paths.THREADS}",
     ],
     "cuda.cu": [
-        f"32 >> ALONE_SHIFT == {states.WIDTHS[0]} && ALONE_CODE == {states.DEEP_CODE}",
+        f"32 >> ALONE_SHIFT == {states.WIDTHS[0]} && ALONE_CODE == {states.ALONE.code}",
         f"TUPLES == {states.TUPLES_PER_THREAD}",
     ],
     "bits_search.h": [f"sizeof(bit_record) == {bits.RECORD.itemsize}"],
