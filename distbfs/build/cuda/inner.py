@@ -27,7 +27,6 @@ from distbfs.build.cuda.ranges import (
     RESERVE,
     Ranges,
     row_offsets,
-    row_ranges,
     runs_of,
 )
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
@@ -38,7 +37,7 @@ from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.device.structures import uints
 from distbfs.errors import UsageError
 from distbfs.generate.cuda import id_type
-from distbfs.graph.csr import CSR
+from distbfs.graph.csr import CSR, row_blocks
 from distbfs.graph.device_graph import (
     AT_LEAST,
     COLUMN_PAD,
@@ -240,7 +239,7 @@ class InnerSide:
         cp, share = cuda.cupy(), self._share
         nn, nd = self.rows["nn"], self.rows["nd"]
         room, offsets = share.keys_room(), self._upto
-        for low, high in row_ranges(offsets, room, share.normals):
+        for low, high in row_blocks(offsets, room, share.normals):
             first = int(offsets[low])
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
             positions, starts = share.places
@@ -312,7 +311,7 @@ class InnerSide:
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
         cp, nn = cuda.cupy(), self.rows["nn"]
-        for low, high in row_ranges(offsets, SLICE):
+        for low, high in row_blocks(offsets, SLICE):
             first = int(offsets[low])
             span = slice(first, int(offsets[high]))
             columns = cp.empty(span.stop - first, np.uint64)
