@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
+from distbfs.device import cuda, take
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from distbfs.types import AnyArray, Array, DeviceArray
+    from distbfs.types import AnyArray, Array, DeviceArray, Ids
 
 
 def array_module(array: AnyArray) -> Any:
@@ -38,6 +38,11 @@ def device_of(array: AnyArray) -> AbstractContextManager[object]:
 def host_array(array: AnyArray) -> Array:
     """Return an array in host memory; one that lies there already is not copied."""
     return array.get() if is_of_device(array) else array
+
+
+def values_of(array: AnyArray, places: Ids) -> Array:
+    """Return the values at places, int64 [k], on the host; places must be in range."""
+    return take.take(array, places) if is_of_device(array) else array[places]
 
 
 def brought_here(array: AnyArray) -> Any:

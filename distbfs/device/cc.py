@@ -26,6 +26,7 @@ import numpy as np
 from distbfs.device import compiler, portable
 from distbfs.device.cache import cache_folder, cached, is_sound
 from distbfs.device.control_groups import usable_cores
+from distbfs.device.structures import address
 from distbfs.errors import CompilerMissing
 from distbfs.types import Array
 
@@ -110,11 +111,7 @@ def pointer(array: Array | None) -> ctypes.c_void_p:
     The address of None is a null pointer.  Raises ValueError unless the array is
     contiguous.
     """
-    if array is None:
-        return ctypes.c_void_p(None)
-    if not array.flags.c_contiguous:
-        raise ValueError("a kernel takes contiguous arrays only")
-    return ctypes.c_void_p(array.ctypes.data)
+    return ctypes.c_void_p(address(array))
 
 
 def arguments(*values: Any) -> list[Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,33 @@ def measured(
             meters.append((RaplMeter(powercap), energy.cpus))
         except DeviceMissing as error:
             energy.missing.append(str(error))
-    for meter, _ in meters:
-        meter.start()
-    began = time.perf_counter()
+    with ExitStack() as samplers:
+        for meter, _ in meters:
+            meter.start()
+            samplers.enter_context(sampled(meter))
+        began = time.perf_counter()
+        try:
+            yield energy
+        finally:
+            energy.seconds = time.perf_counter() - began
+            samplers.close()
+            for meter, into in meters:
+                into.extend(meter.stop())
+
+
+@contextmanager
+def sampled(meter: Any) -> Iterator[None]:
+    """Let a thread call ``sample`` of a meter once in each of its periods."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(meter.period):
+            meter.sample()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
     try:
-        yield energy
+        yield
     finally:
-        energy.seconds = time.perf_counter() - began
-        for meter, into in meters:
-            into.extend(meter.stop())
+        stop.set()
+        thread.join()

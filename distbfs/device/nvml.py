@@ -1,13 +1,12 @@
 """Energy of NVIDIA GPUs by NVML: the energy counter, and sampled power.
 
-A thread reads the power every 10 ms, which is integrated by the trapezoidal rule, as in
+The power is read every 10 ms and integrated by the trapezoidal rule, as in
 McLaughlin, Riedy, Bader 2015, Section IV-A. Counter and power are those of the whole
 GPU, including idle power, and of no other hardware.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -78,8 +77,7 @@ class NvmlMeter:
     def __init__(self, uuids: Sequence[str]) -> None:
         self._nvml = library()
         self._gpus: list[Gpu] = []
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.period = PERIOD
         for uuid in uuids:
             try:
                 handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
@@ -96,7 +94,8 @@ class NvmlMeter:
         except self._nvml.NVMLError:
             return None
 
-    def _sample(self) -> None:
+    def sample(self) -> None:
+        """Read the power of each GPU."""
         for gpu in self._gpus:
             try:
                 power = self._nvml.nvmlDeviceGetPowerUsage(gpu.handle)
@@ -104,27 +103,16 @@ class NvmlMeter:
                 continue
             gpu.watts.append((time.perf_counter(), power * 1e-3))
 
-    def _watch(self) -> None:
-        while not self._stop.wait(PERIOD):
-            self._sample()
-
     def start(self) -> None:
         """Start measuring."""
         for gpu in self._gpus:
             gpu.watts.clear()
             gpu.began_millijoules = self._counter(gpu)
-        self._stop.clear()
-        self._sample()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        self.sample()
 
     def stop(self) -> list[GpuEnergy]:
         """Stop measuring; return the energy of each GPU."""
-        if self._thread is not None:
-            self._stop.set()
-            self._thread.join()
-            self._thread = None
-        self._sample()
+        self.sample()
         return [self._ended(gpu) for gpu in self._gpus]
 
     def _ended(self, gpu: Gpu) -> GpuEnergy:

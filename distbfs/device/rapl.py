@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,29 +71,20 @@ class RaplMeter:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._zones = zones(FOLDER if folder is None else folder)
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.period = PERIOD
 
-    def _watch(self) -> None:
-        while not self._stop.wait(PERIOD):
-            for zone in self._zones:
-                zone.look()
+    def sample(self) -> None:
+        """Read all counters."""
+        for zone in self._zones:
+            zone.look()
 
     def start(self) -> None:
         """Start measuring."""
+        self.sample()
         for zone in self._zones:
-            zone.look()
             zone.total = 0
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
 
     def stop(self) -> list[CpuEnergy]:
         """Stop measuring; return the energy of each zone."""
-        if self._thread is not None:
-            self._stop.set()
-            self._thread.join()
-            self._thread = None
-        for zone in self._zones:
-            zone.look()
+        self.sample()
         return [CpuEnergy(zone.name, zone.total * 1e-6) for zone in self._zones]

@@ -388,7 +388,7 @@ class Engine:
     ``on_graph(graph)``, else one part without delegates, by ``whole(part)``; both
     return a ``WholeSearch``
     domains: whether it searches parts level by level: ``domain(part, placement)``
-    returns a ``DomainSearch`` of a ``Part``, or of a ``DevicePart`` on devices
+    returns a ``DomainSearch`` of a ``Part``
     directed: whether it searches directed graphs as well
     masks: whether it searches views of a graph. Its searches then have ``see``, which
     takes a part in host memory or, on devices, ``SeenEdges`` of a whole graph or one

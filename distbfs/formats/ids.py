@@ -42,6 +42,12 @@ def no_vertex(n: int, first: int = 0) -> str:
     return f"is not a vertex; {allowed}"
 
 
+def out_of_range(value: int, base: int, most: int) -> str:
+    """Return the message for an id in a file that is not from ``base`` to ``most``."""
+    upper = f"to {most}" if most < LARGEST_ID else "or more"
+    return f"id {value} is out of range; allowed: {base} {upper}"
+
+
 def unknown(ids: IdMap) -> str:
     """Return the message for what is none of the ids."""
     first = first_of(ids)

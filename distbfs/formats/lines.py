@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.ids import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID, out_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -177,5 +177,4 @@ def _id_fault(
         return f"{shown} has a leading zero"
     if len(digits) > DIGITS or int(digits) > LARGEST_ID:
         return f"id {shown} is above 2^63-1"
-    upper = f"to {most}" if most < LARGEST_ID else "or more"
-    return f"id {int(digits)} is out of range; allowed: {base} {upper}"
+    return out_of_range(int(digits), base, most)

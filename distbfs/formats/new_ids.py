@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 LONGEST_WORD = 1024
 CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 KNOWN = 1 << 16  # words whose check is remembered
-PAIRS = 1 << 20
-PAIR_BYTES = 16
+NUMBERS = 1 << 21  # replaced at a time
 
 
 class Numbers:
@@ -118,11 +117,9 @@ def number_anew(spool: Path, known: Numbers | Words) -> IdMap:
     piece by piece.
     """
     ids, ranks = known.ranked()
-    with spool.open("r+b") as file:
-        position = 0
-        while data := file.read(PAIRS * PAIR_BYTES):
-            file.seek(position)
-            file.write(ranks[np.frombuffer(data, dtype=np.int64)].tobytes())
-            position += len(data)
-            file.seek(position)
+    if ids.count:
+        numbers = np.memmap(spool, np.int64, mode="r+")
+        for start in range(0, len(numbers), NUMBERS):
+            some = numbers[start : start + NUMBERS]
+            some[:] = ranks[some]
     return ids

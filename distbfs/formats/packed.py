@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, UsageError, system_error
 from distbfs.formats.base import EdgeFile, Reader, ReaderOptions
-from distbfs.formats.ids import LARGEST_ID
+from distbfs.formats.ids import LARGEST_ID, out_of_range
 from distbfs.formats.text import HashedFile, Progress, unnamed_copy
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
         return at, f"a negative id {value}"
     if value > LARGEST_ID:
         return at, f"id {value} is above 2^63-1"
-    upper = f"to {most}" if most < LARGEST_ID else "or more"
-    return at, f"id {value} is out of range; allowed: {base} {upper}"
+    return at, out_of_range(value, base, most)
 
 
 def unpack(data: bytearray) -> Ids:

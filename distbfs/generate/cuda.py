@@ -1,8 +1,8 @@
 """Edge tuples in the memory of a CUDA device.
 
 A family with kernels (``ByPosition``) is generated on the device, by
-``FAMILY_tuples(start, count, …, u, v)`` in ``FAMILY.cu``; the tuples of any other
-source are copied from the host.
+``FAMILY_tuples(slice)`` in ``FAMILY.cu``; the tuples of any other source are copied
+from the host.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.derived import Permuted, Turned
 from distbfs.generate.positions import ByPosition
@@ -125,19 +126,20 @@ class FamilyTuples(DeviceTuples):
         path = source.source.with_suffix(".cu")
         module = programs.Module(path, ID=id_word(source.n))
         self._kernel = module.kernel(f"{path.stem}_tuples")
-        self._arguments = [
-            cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
-            for value in source.device_arguments()
-        ]
+        self._slice = structure(path, "slice")
+        self._members = {
+            name: cuda.cupy().asarray(x) if isinstance(x, np.ndarray) else x
+            for name, x in source.members().items()
+        }
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write tuples start … stop-1 to CuPy arrays of ``dtype``, without waiting."""
         count = stop - start
         if count <= 0:
             return
-        grid = cuda.blocks_for(count, BLOCK)
-        first, length = np.uint64(start), np.uint64(count)
-        self._kernel(grid, BLOCK, first, length, *self._arguments, u, v)
+        some = self._slice(**self._members, start=start, count=count, u=u, v=v)
+        launch = self._kernel.prepare(some, cuda.blocks_for(count, BLOCK), BLOCK)
+        launch(cuda.cupy().cuda.get_current_stream().ptr)
 
 
 class PermutedTuples(DeviceTuples):

@@ -8,32 +8,22 @@
  * A slot of a table is one word: threshold (56 bits) above the alias (8 bits).
  */
 #include "../device/team.h"
-#include "hashing.h"
+#include "kronecker.h"
 
-#define SLOTS 256
 #define TILE 256
 #define TILES 32 /* that a thread takes at once */
 
-typedef struct {
-    int64_t start, count;
-    uint64_t key;
-    int draws, last_bits, threads; /* last_bits: levels of the last draw; others: four */
-    const uint64_t *tables;        /* [2][SLOTS], of all draws but the last and of the last */
-    permutation edges, vertices;
-    int64_t *u, *v; /* [count] */
-} slice;
-
 static void draw_tile(const slice *s, int64_t first) {
-    uint64_t base[TILE], i[TILE], j[TILE];
+    u64 base[TILE], i[TILE], j[TILE];
     int size = s->count - first < TILE ? (int)(s->count - first) : TILE;
     for (int k = 0; k < size; k++) {
-        base[k] = (uint64_t)(s->start + first + k);
+        base[k] = (u64)(s->start + first + k);
         i[k] = j[k] = 0;
     }
     permute_all(&s->edges, base, size);
     for (int d = 0; d < s->draws; d++) {
         const int last = d + 1 == s->draws, b = last ? s->last_bits : 4;
-        const uint64_t *table = s->tables + (last ? SLOTS : 0), key = s->key;
+        const u64 *table = s->tables + (last ? SLOTS : 0), key = s->key;
         for (int k = 0; k < size; k++) {
             uint64_t x = mix64(key + (base[k] * 16 + d) * GOLDEN);
             uint64_t slot = x >> 56, below = x & (~UINT64_C(0) >> 8);

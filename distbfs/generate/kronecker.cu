@@ -11,26 +11,21 @@
  * variants: ID=u32,u64
  */
 #include "hashing.cuh"
+#include "kronecker.h"
 
-#define SLOTS 256
 #define THREADS 256
 
-/* Writes the tuples start ... start + count - 1, for any grid of blocks of THREADS.
- *
- * draws: 1 ... 8; last_bits: levels of the last draw, all others have four
- * permutations: [2][PERMUTATION_WORDS], of the positions and of the vertices
- * tables: [2][SLOTS], of all draws but the last and of the last
- * u, v: [count], the ends
- */
+/* Writes the tuples start ... start + count - 1, for any grid of blocks of THREADS. */
 extern "C" __global__ void __launch_bounds__(THREADS)
-kronecker_tuples(u64 start, u64 count, u64 key, u32 draws, u32 last_bits,
-                 const u64 *__restrict__ permutations, const u64 *__restrict__ tables,
-                 ID *__restrict__ u, ID *__restrict__ v) {
+kronecker_tuples(const slice s) {
     __shared__ u64 table[2 * SLOTS];
-    for (u32 k = threadIdx.x; k < 2 * SLOTS; k += THREADS) table[k] = tables[k];
+    for (u32 k = threadIdx.x; k < 2 * SLOTS; k += THREADS) table[k] = s.tables[k];
     __syncthreads();
-    const Permutation<u64> edges(permutations);
-    const Permutation<ID> vertices(permutations + PERMUTATION_WORDS);
+    ID *__restrict__ u = (ID *)s.u, *__restrict__ v = (ID *)s.v;
+    const u64 start = (u64)s.start, count = (u64)s.count, key = s.key;
+    const u32 draws = (u32)s.draws, last_bits = (u32)s.last_bits;
+    const Permutation<u64> edges(s.edges);
+    const Permutation<ID> vertices(s.vertices);
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u64 counter = key + edges(start + k) * 16 * GOLDEN;
         ID x = 0, y = 0;

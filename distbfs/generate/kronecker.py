@@ -100,21 +100,8 @@ class Kronecker(ByPosition):
             ]
         )
 
-    def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
-        """Return (key, draws, last_bits, permutations, tables) for the kernel.
-
-        permutations: uint64 [2, 11], the permutations of positions and of vertices
-        tables: uint64 [2, 256], for all draws except the last, and for the last
-        """
-        return (
-            np.uint64(self._key),
-            np.uint32(self._draws),
-            np.uint32(self._last_bits),
-            np.stack([p.words() for p in (self._edges, self._vertices)]),
-            self._tables,
-        )
-
-    def _members(self) -> dict[str, Any]:
+    def members(self) -> dict[str, Any]:
+        """Return the members of ``slice`` for all tuples."""
         return {
             "key": self._key,
             "draws": self._draws,

@@ -16,7 +16,7 @@ from distbfs.device import cc
 from distbfs.device.structures import structure
 from distbfs.options import INPUT, check_declared, option
 from distbfs.progress import Tell, progress_slices
-from distbfs.types import Array, Ids
+from distbfs.types import Ids
 
 CHUNK = 1 << 20
 RUNNING = ("threads", "tell")  # arguments that do not change the tuples
@@ -64,7 +64,7 @@ class ByPosition(ByFormula):
     """Tuples by position, from a kernel or, without a compiler, from NumPy.
 
     source: file of the kernel in C, which has the name of the file; beside it, in a
-    file of the same name for CUDA, is ``NAME_tuples``, see ``generate.cuda``
+    file of the same name for CUDA, is ``NAME_tuples``; both take a ``slice``
     """
 
     source: Path
@@ -73,16 +73,8 @@ class ByPosition(ByFormula):
     threads: int
 
     @abstractmethod
-    def device_arguments(self) -> tuple[np.generic | Array, ...]:
-        """Return the arguments of ``NAME_tuples`` between start, count and u, v.
-
-        They are NumPy scalars of the kernel's types, and arrays, which are copied to
-        the device.
-        """
-
-    @abstractmethod
-    def _members(self) -> dict[str, Any]:
-        """Return the members of the kernel's structure ``slice`` for all tuples."""
+    def members(self) -> dict[str, Any]:
+        """Return the members of the kernels' structure ``slice`` for all tuples."""
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1, in order.
@@ -99,7 +91,7 @@ class ByPosition(ByFormula):
         for first in range(start, stop, CHUNK):
             count = min(CHUNK, stop - first)
             some = {"start": first, "count": count, "threads": self.threads}
-            made = kind(**self._members(), **some, u=u, v=v)
+            made = kind(**self.members(), **some, u=u, v=v)
             native[self.source.stem](ctypes.pointer(made))
             yield u[:count], v[:count]
 

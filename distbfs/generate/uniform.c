@@ -4,19 +4,13 @@
  * position * 2 + e.  uniform.py has the twin in NumPy, uniform.cu that in CUDA.
  */
 #include "../device/team.h"
-#include "hashing.h"
+#include "uniform.h"
 
 #define GRAIN 65536 /* tuples that a thread takes at once */
 
 static inline int64_t scaled(uint64_t x, uint64_t n) {
     return (int64_t)((unsigned __int128)x * n >> 64);
 }
-
-typedef struct {
-    int64_t start, count, *u, *v; /* u, v: [count] */
-    uint64_t key, n;
-    int threads;
-} slice;
 
 static void draw(void *argument, int64_t from, int64_t to) {
     const slice *s = argument;

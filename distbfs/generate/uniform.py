@@ -79,11 +79,8 @@ class Uniform(ByPosition):
         ends = vertices * (degree or 2 * edge_factor)
         return cls(vertices, max(round(ends / 2), 1), seed, threads)
 
-    def device_arguments(self) -> tuple[np.uint64, np.uint64]:
-        """Return (key, n), arguments of ``uniform_tuples`` after start and count."""
-        return np.uint64(self._key), np.uint64(self.n)
-
-    def _members(self) -> dict[str, Any]:
+    def members(self) -> dict[str, Any]:
+        """Return the members of ``slice`` for all tuples."""
         return {"key": self._key, "n": self.n}
 
     def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from distbfs.device.arrays import array_module
 from distbfs.errors import InputError
 from distbfs.graph.keys import BOTH, FORTH, HALF, Items
 from distbfs.graph.sorted_rows import KeyRuns
-from distbfs.types import Array, Ids, Words
+from distbfs.types import AnyArray, Array, Ids, Words
 
 SLICE = 1 << 21  # edges handled in one piece
 
@@ -27,16 +29,20 @@ def add_counts(counts: Ids, rows: Array) -> None:
         counts[first : last + 1] += np.bincount(rows - first)
 
 
-def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs of rows: about SLICE edges, at least one row.
+def row_blocks(
+    offsets: AnyArray, most: int | None = None, first: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Yield (first, last + 1) of runs of rows: ``most`` edges at most, or one row.
 
-    offsets: integers [rows + 1]. Together the runs cover all rows.
+    offsets: uint32 or uint64 [rows + 1]; most: by default SLICE; first: the row to
+    begin with. Together the runs cover all rows from it on.
     """
-    rows, first = len(offsets) - 1, 0
+    xp, rows, end = array_module(offsets), len(offsets) - 1, np.iinfo(offsets.dtype).max
     while first < rows:
-        end = min(int(offsets[first]) + SLICE, int(offsets[-1]))
-        limit = np.asarray(end, dtype=offsets.dtype)  # another would convert them all
-        last = max(int(np.searchsorted(offsets, limit, side="right")) - 1, first + 1)
+        limit = min(int(offsets[first]) + (most or SLICE), end)
+        # an array of another type would convert all offsets
+        place = xp.searchsorted(offsets, xp.asarray([limit], offsets.dtype), "right")
+        last = min(max(int(place[0]) - 1, first + 1), rows)
         yield first, last
         first = last
 
@@ -70,11 +76,12 @@ class CSR:
     """Rows of column numbers.
 
     ``offsets`` [rows + 1], uint32 or uint64, rises from 0 to the number of edges;
-    ``columns`` [edges], uint32 or uint64.
+    ``columns`` [edges], uint32 or uint64. Both are NumPy arrays, or CuPy arrays with
+    COLUMN_PAD more columns behind the last.
     """
 
-    offsets: Array
-    columns: Array
+    offsets: Any
+    columns: Any
 
     @property
     def rows(self) -> int:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device.array_table import ArrayPlan
+from distbfs.device.arrays import values_of
 from distbfs.errors import InputError
 from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR, index_dtype
@@ -134,18 +135,22 @@ def edges_in(edges: Mapping[str, int], name: str) -> int:
     return edges.get(name, edges[turned.get(name, KIND[name])])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Part:
-    """One part of a degree-separated graph; arrays are local unless stated otherwise.
+    """One part of a degree-separated graph, in host memory or on a CUDA device.
+
+    Arrays are local unless stated otherwise; those of a device are CuPy's, except for
+    ``delegates``, and its columns have COLUMN_PAD more behind them.
 
     layout, threshold (TH): as in the whole graph; index: index of the part
     delegates: int64 [d], global ids, the same on every part
-    delegate_degrees: int64 [d], the same on every part
+    delegate_degrees: int64 [d], the same on every part; None on devices
     nn, nd, dn, dd: the subgraphs
     vertices: uint32 [local count], number -> local id
-    degrees: int64 [local count], degree by number (without loops and repeats)
-    tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex; a
-    loop counts twice
+    degrees: int64 [local count], degree by number (without loops and repeats); None on
+    devices
+    tuple_degrees: int64 [local count], uint32 on devices, by number: ends of input
+    tuples at the vertex; a loop counts twice
     active: rows 0 … active-1 are the normal vertices with at least one edge
     incoming: in a directed graph, the subgraphs of edges in, by nn, nd, dn, dd; those
     that are left out have no edges. Empty if edges lead both ways.
@@ -155,6 +160,10 @@ class Part:
     their owners; equal on all parts
     attributes: attributes of all stored edges, by name; of several input tuples for an
     edge (in an undirected graph, in either direction), the smallest value is kept
+    host_bytes: of a device, bytes of columns in pinned host memory, which kernels read
+    in place
+    kept: whether searches must not change the part; otherwise they may free subgraphs,
+    which then have no rows
 
     In a directed graph, a degree counts edges out and edges in, and a tuple counts as
     two ends at its source.
@@ -164,33 +173,43 @@ class Part:
     index: int
     threshold: int
     delegates: Ids
-    delegate_degrees: Ids
+    delegate_degrees: Any
     nn: CSR
     nd: CSR
     dn: CSR
     dd: CSR
-    vertices: Numbers
-    degrees: Ids
-    tuple_degrees: Ids
+    vertices: Any
+    degrees: Any
+    tuple_degrees: Any
     active: int
     incoming: Mapping[str, CSR] = field(default_factory=dict)
     entering: Ids | None = None
     owns_rows: bool = False
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    nd_sources: Numbers = field(init=False)
-    dn_sources: Words = field(init=False)
-    dd_sources: Words = field(init=False)
+    host_bytes: int = 0
+    kept: bool = True
 
     def __post_init__(self) -> None:
-        rising = self.nd.occupied()
-        object.__setattr__(self, "nd_sources", rising.astype(np.uint32))
-        d = self.delegate_count
-        for name in ("dn", "dd"):
-            rows = getattr(self, name).occupied()
-            object.__setattr__(self, f"{name}_sources", mask_of(rows, d))
         if self.incoming:
-            none = {x: CSR.empty(y.rows) for x, y in self.out.items()}
-            object.__setattr__(self, "incoming", {**none, **self.incoming})
+            self.incoming = {
+                x: self.incoming[x] if x in self.incoming else CSR.empty(y.rows)
+                for x, y in self.out.items()
+            }
+
+    @cached_property
+    def nd_sources(self) -> Numbers:
+        """The rows of nd with edges, uint32 ascending."""
+        return self.nd.occupied().astype(np.uint32)
+
+    @cached_property
+    def dn_sources(self) -> Words:
+        """Bitmask of the rows of dn with edges."""
+        return mask_of(self.dn.occupied(), self.delegate_count)
+
+    @cached_property
+    def dd_sources(self) -> Words:
+        """Bitmask of the rows of dd with edges."""
+        return mask_of(self.dd.occupied(), self.delegate_count)
 
     @property
     def directed(self) -> bool:
@@ -283,12 +302,15 @@ class Part:
 
     @property
     def graph_bytes(self) -> int:
-        """Bytes of the four subgraphs as Table I counts them."""
-        return sum(s.nbytes for s in (self.nn, self.nd, self.dn, self.dd))
+        """Bytes of the subgraphs as Table I counts them."""
+        return sum(rows.nbytes for side in self.sides for rows in side.values())
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Local id -> number, uint32 [local count]: the inverse of ``vertices``."""
+        """Local id -> number, uint32 [local count]: the inverse of ``vertices``.
+
+        On a device, what makes the part sets it.
+        """
         numbers = np.empty_like(self.vertices)
         numbers[self.vertices] = np.arange(len(self.vertices), dtype=np.uint32)
         return numbers
@@ -299,7 +321,7 @@ class Part:
 
     def numbers_of(self, places: Ids) -> Ids:
         """Return the numbers of local ids, int64 [k]."""
-        return self.numbers[places].astype(np.int64)
+        return values_of(self.numbers, places).astype(np.int64)
 
     def owned_delegates(self) -> tuple[Ids, Ids]:
         """Return (delegate numbers, local ids) of the delegates of this part, int64."""

@@ -20,15 +20,15 @@ from distbfs.device.array_table import total_bytes
 from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
 from distbfs.graph.device_graph import reversed_at_least
-from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.part import Part
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
 from distbfs.search.holding import Source, held_back, held_shares
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
-from distbfs.search.vertices import VertexMap, shard_of_device_part
+from distbfs.search.vertices import VertexMap, shard_of_part
 from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
@@ -256,7 +256,7 @@ def hold_device_parts(
             with source.telling("loading") as done:
                 count_input_tuples(store, parts, done)
     first = parts[0]
-    shards = [shard_of_device_part(part) for part in parts]
+    shards = [shard_of_part(part) for part in parts]
     return Held(
         VertexMap(world, first.layout, shards, permutation),
         device_parts=parts,
@@ -308,7 +308,7 @@ def free_of(devices: Sequence[int], room: Room) -> int:
     return free
 
 
-def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:
+def count_input_tuples(store: Store, parts: Sequence[Part], done: Sum) -> None:
     """Set the counts of input tuples' ends in parts built from a store's edges."""
     for part in parts:
         what = f"the ends of tuples of part {part.index}"
@@ -321,7 +321,7 @@ def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> 
 
 def parts_of_store(
     store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
-) -> list[DevicePart]:
+) -> list[Part]:
     """Load parts of a store to the memory of devices, one part to each."""
     parts = []
     for index, device in zip(indices, devices, strict=True):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange
-    from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Placement
     from distbfs.partition.part import Part
     from distbfs.partition.share import Share
@@ -45,7 +44,7 @@ class Held:
 
     vertices: VertexMap
     parts: Sequence[Part] = ()
-    device_parts: Sequence[DevicePart] = ()
+    device_parts: Sequence[Part] = ()
     shares: Sequence[Share] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()

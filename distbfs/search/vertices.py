@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import reached, take
-from distbfs.device.arrays import device_of, host_array, is_of_device
+from distbfs.device import reached
+from distbfs.device.arrays import device_of, host_array, is_of_device, values_of
 from distbfs.errors import UsageError
 from distbfs.exchange.router import Delivery, gather
 from distbfs.formats.ids import no_vertex
@@ -31,17 +31,11 @@ from distbfs.types import (
 
 if TYPE_CHECKING:
     from distbfs.generate.hashing import Permutation
-    from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
     from distbfs.partition.share import Share
 
 ROWS_AT_ONCE = 1 << 24  # rows summed at once, to bound temporary memory
-
-
-def values_of(array: AnyArray, places: Ids) -> Array:
-    """Return the values at places, int64 [k], on the host; places must be in range."""
-    return take.take(array, places) if is_of_device(array) else array[places]
 
 
 def count_reached(values: AnyArray) -> int:
@@ -93,15 +87,19 @@ class Shard:
 
 
 def shard_of_part(part: Part) -> Shard:
-    """Return the shard of a part in host memory."""
+    """Return the shard of a degree-separated part."""
+    on_device = is_of_device(part.vertices)
+    delegates = DelegateNumbers(part.delegates) if on_device else None
 
     def connected(rows: Ids) -> Array:
-        by_local = np.empty(part.local_count, dtype=np.bool_)
-        by_local[part.vertices] = part.degrees > 0
-        connected: Array = by_local[rows]
-        return connected
+        numbers = part.numbers_of(rows)
+        if delegates is None:
+            return part.degrees[numbers] > 0
+        ids = part.layout.global_of(part.index, rows)
+        return (numbers < part.active) | (delegates.of(ids) >= 0)
 
-    return Shard(part.index, part.tuple_degrees, part.vertices, connected)
+    device = int(part.vertices.device) if on_device else None
+    return Shard(part.index, part.tuple_degrees, part.vertices, connected, device)
 
 
 def shard_of_share(share: Share) -> Shard:
@@ -112,19 +110,6 @@ def shard_of_share(share: Share) -> Shard:
 
     ends, device = share.tuple_degrees, share.cuda_device
     return Shard(share.index, ends, share.ended, connected, device)
-
-
-def shard_of_device_part(part: DevicePart) -> Shard:
-    """Return the shard of a degree-separated part on a device."""
-    delegates = DelegateNumbers(part.delegates)
-
-    def connected(rows: Ids) -> Array:
-        active: Array = take.take(part.numbers, rows) < part.active
-        ids = part.layout.global_of(part.index, rows)
-        return active | (delegates.of(ids) >= 0)
-
-    device = int(part.vertices.device)
-    return Shard(part.index, part.tuple_degrees, part.vertices, connected, device)
 
 
 class VertexMap:

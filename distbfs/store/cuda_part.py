@@ -6,14 +6,14 @@ they are read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import COLUMN_PAD
-from distbfs.partition.device_part import DevicePart, DeviceSubgraph
-from distbfs.partition.part import INTO
+from distbfs.partition.part import INTO, Part
 from distbfs.store.cuda_files import PartFiles, TupleEnds
 from distbfs.types import SUBGRAPHS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from distbfs.store.hdf5 import Store
 
 
-def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePart:
+def part_of_store(store: Store, index: int, done: Sum | None = None) -> Part:
     """Load a part of a store to the current device.
 
     done: called with the number of bytes to read, and with the bytes that have been
@@ -43,29 +43,31 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
         numbers[vertices] = rising
         delegates, _ = files.delegates(index, datasets)
         names = manifest.records[index].subgraphs
-        graphs = {name: _rows(files, index, datasets, name) for name in names}
+        graphs: dict[str, Any] = {
+            name: _rows(files, index, datasets, name) for name in names
+        }
         if manifest.directed and not len(delegates):
             graphs |= {INTO[x]: graphs[x] for x in SUBGRAPHS[1:]}  # without edges
-    return DevicePart(
-        manifest.layout,
-        index,
-        manifest.threshold,
-        manifest.records[index].active,
-        delegates.get(),
-        graphs["nn"],
-        graphs["nd"],
-        graphs["dn"],
-        graphs["dd"],
-        vertices,
-        numbers,
-        ends,
+    part = Part(
+        layout=manifest.layout,
+        index=index,
+        threshold=manifest.threshold,
+        delegates=delegates.get(),
+        delegate_degrees=None,
+        vertices=vertices,
+        degrees=None,
+        tuple_degrees=ends,
+        active=manifest.records[index].active,
         incoming={x: graphs[y] for x, y in INTO.items()} if manifest.directed else {},
+        **{name: graphs[name] for name in SUBGRAPHS},
     )
+    part.numbers = numbers
+    return part
 
 
 def _rows(
     files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], name: str
-) -> DeviceSubgraph:
+) -> CSR:
     """Load the rows of a subgraph."""
     offsets, dataset = files.offsets(index, datasets, name), datasets[f"{name}/columns"]
     columns = cuda.cupy().zeros(dataset.size + COLUMN_PAD, dataset.dtype)
@@ -75,4 +77,4 @@ def _rows(
         #   : test_store_rows::test_forged_contents
         files.launch("check_columns", len(values), values, *bounds)
     files.check(name, files.below(index, name))
-    return DeviceSubgraph(offsets, columns)
+    return CSR(offsets, columns[: dataset.size])

@@ -22,35 +22,35 @@ INLINE u64 at(const void *values, u32 wide, u64 k) {
     return wide ? ((const u64 *)values)[k] : ((const u32 *)values)[k];
 }
 
-INLINE u32 named(u64 id, const u64 *words) {
-    return words[0] ? Permutation<u32>(words)((u32)id) : (u32)id;
+INLINE u32 named(u64 id, const permutation *by) {
+    return by->n ? Permutation<u32>(*by)((u32)id) : (u32)id;
 }
 
 /* Maps the numbers of a part to input ids.
  *
- * vertices: [local], number -> local id; words: [PERMUTATION_WORDS], from ids of the
- * store to the input's, n = 0 for none; seen: [ceil(local / 32)], zeros
+ * vertices: [local], number -> local id; by: [1], from ids of the store to the
+ * input's, n = 0 for none; seen: [ceil(local / 32)], zeros
  * names: [local], number -> input id
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 name_vertices(u64 local, u32 part, u32 parts, const u32 *__restrict__ vertices,
-              const u64 *__restrict__ words, u32 *seen, u32 *__restrict__ names, u32 *fault) {
+              const permutation *__restrict__ by, u32 *seen, u32 *__restrict__ names, u32 *fault) {
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 id = vertices[k], bit = 1u << (id % 32);
         bool wrong = id >= local || atomicOr(seen + id / 32, bit) & bit;
         if (wrong) atomicOr(fault, (u32)VERTICES);
-        names[k] = wrong ? 0 : named((u64)id * parts + part, words);
+        names[k] = wrong ? 0 : named((u64)id * parts + part, by);
     }
 }
 
 /* delegates: [d], ids of the store; n: vertices; names: [d], input ids */
 extern "C" __global__ void __launch_bounds__(THREADS)
 name_delegates(u64 d, u64 n, const long long *__restrict__ delegates,
-               const u64 *__restrict__ words, u32 *__restrict__ names, u32 *fault) {
+               const permutation *__restrict__ by, u32 *__restrict__ names, u32 *fault) {
     for (u64 k = thread_of(THREADS); k < d; k += threads_of(THREADS)) {
         u64 id = (u64)delegates[k];
         if (id >= n) atomicOr(fault, (u32)DELEGATE);
-        names[k] = id < n ? named(id, words) : 0;
+        names[k] = id < n ? named(id, by) : 0;
     }
 }
 

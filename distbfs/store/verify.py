@@ -246,9 +246,7 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     active = part.active
     expect(np.all(rows[:active] > 0), "an active vertex has no edges")
     owned, local = part.owned_delegates()
-    number_of = np.empty(part.local_count, dtype=np.int64)
-    number_of[part.vertices] = np.arange(part.local_count)
-    numbers = number_of[local]
+    numbers = part.numbers_of(local)
     expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
     rows[numbers] = part.delegate_degrees[owned]
     wrong = np.count_nonzero(part.degrees != rows)

@@ -93,8 +93,10 @@ def test_members_have_shapes():
         }
         for name in named:
             form = rf"^struct {name}\b[^;{{]*\{{(.*?)^\}};"
+            shared = rf"^typedef struct \{{([^}}]*)^\}} {name};"  # with C
+            form = f"{form}|{shared}"
             bodies = [re.search(form, x, re.DOTALL | re.MULTILINE) for x in files]
-            (body,) = [x[1] for x in bodies if x]
+            (body,) = [x[1] or x[2] for x in bodies if x]
             for line in filter(MEMBER.match, body.splitlines()):
                 shape = re.search(r"/\*.*(\[|the same|as above)", line)
                 assert shape, f"{file}, {name}: {line}"

@@ -59,7 +59,7 @@ def test_sparse_numbers(scratch, pairs, piece):
     path = scratch / "a.csv"
     path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(new_ids, "PAIRS", piece)
+        patch.setattr(new_ids, "NUMBERS", piece)
         with opened(path, header=False) as source:
             assert named(source) == pairs
             assert source.ids.kind == "integer"

@@ -117,14 +117,14 @@ def test_description_recreates_the_tuples():
     same(taken(Uniform(**description), 0, 100), taken(source, 0, 100))
 
 
-def test_device_arguments_are_what_the_kernel_needs():
+def test_members_are_what_the_kernels_need():
     source = Uniform(12_345, 5000, seed=3)
-    key, n = source.device_arguments()
-    assert (key.dtype, n.dtype, int(n)) == (np.uint64, np.uint64, 12_345)
+    key, n = (source.members()[name] for name in ("key", "n"))
+    assert n == 12_345
     golden = 0x9E3779B97F4A7C15
     for position in (0, 4321):
         ends = [
-            int(mix64(np.array([(int(key) + c * golden) % 2**64], dtype=np.uint64))[0])
+            int(mix64(np.array([(key + c * golden) % 2**64], dtype=np.uint64))[0])
             for c in (2 * position, 2 * position + 1)
         ]
         ids = source.tuples_at(np.array([position]))

@@ -1,17 +1,16 @@
 """Searches of degree-separated parts on one device, in one process."""
 
+from dataclasses import replace
+
 import numpy as np
 from graphs import build, check_search, some_roots
 
 from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.exchange.host import HostExchange
+from distbfs.graph.csr import CSR
+from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.options import SearchOptions
-from distbfs.partition.device_part import (
-    COLUMN_PAD,
-    DevicePart,
-    DeviceSubgraph,
-    to_device,
-)
+from distbfs.partition.device_part import to_device
 from distbfs.partition.layout import Domains, Placement
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
@@ -51,15 +50,18 @@ def part_to_device(part):
     for name in SUBGRAPHS:
         rows = getattr(part, name)
         columns = np.pad(rows.columns, (0, COLUMN_PAD))
-        graphs[name] = DeviceSubgraph(to_device(rows.offsets), to_device(columns))
-    about = (part.layout, part.index, part.threshold, part.active, part.delegates)
-    return DevicePart(
-        *about,
+        columns = to_device(columns)[: rows.edges]
+        graphs[name] = CSR(to_device(rows.offsets), columns)
+    copied = replace(
+        part,
         **graphs,
         vertices=to_device(part.vertices),
-        numbers=to_device(part.numbers),
         tuple_degrees=to_device(part.tuple_degrees.astype(np.uint32)),
+        degrees=None,
+        delegate_degrees=None,
     )
+    copied.numbers = to_device(part.numbers)
+    return copied
 
 
 def device_parts(source, parts, **options):

@@ -10,7 +10,7 @@ edges in. See inner_part.py for the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from distbfs.build.cuda.ranges import (
     RESERVE,
     Ranges,
     row_offsets,
-    row_ranges,
     runs_of,
 )
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
@@ -38,6 +37,7 @@ from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.device.structures import uints
 from distbfs.errors import UsageError
 from distbfs.generate.cuda import id_type
+from distbfs.graph.csr import CSR, row_blocks
 from distbfs.graph.device_graph import (
     AT_LEAST,
     COLUMN_PAD,
@@ -47,9 +47,8 @@ from distbfs.graph.device_graph import (
     Trees,
     vertices_table,
 )
-from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Domains
-from distbfs.partition.part import PART_SHIFT
+from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.partition.share import (
     GRANULE,
     Domain,
@@ -110,7 +109,7 @@ class InnerSide:
         self.inside, self._outside = inside[:active], outside[:active]
 
     @property
-    def rows(self) -> dict[str, DeviceSubgraph]:
+    def rows(self) -> Mapping[str, CSR]:
         """The subgraphs of the part by name, until they are freed."""
         return self.part.sides[self._incoming]
 
@@ -240,7 +239,7 @@ class InnerSide:
         cp, share = cuda.cupy(), self._share
         nn, nd = self.rows["nn"], self.rows["nd"]
         room, offsets = share.keys_room(), self._upto
-        for low, high in row_ranges(offsets, room, share.normals):
+        for low, high in row_blocks(offsets, room, share.normals):
             first = int(offsets[low])
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
             positions, starts = share.places
@@ -312,7 +311,7 @@ class InnerSide:
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
         cp, nn = cuda.cupy(), self.rows["nn"]
-        for low, high in row_ranges(offsets, SLICE):
+        for low, high in row_blocks(offsets, SLICE):
             first = int(offsets[low])
             span = slice(first, int(offsets[high]))
             columns = cp.empty(span.stop - first, np.uint64)
@@ -377,9 +376,7 @@ class InnerBuilder:
 
     _trees: Trees | None = None
 
-    def __init__(
-        self, part: DevicePart, domains: Domains, delegates: Delegates
-    ) -> None:
+    def __init__(self, part: Part, domains: Domains, delegates: Delegates) -> None:
         cp = cuda.cupy()
         self.part, self._clock, self.delegates = part, Stopwatch(), delegates
         self.kernels, self._domains = Kernels(self._clock), domains
@@ -396,7 +393,7 @@ class InnerBuilder:
         self.normals = delegates.normals
         self.count = self.normals + part.active
         self.spot = cp.asarray(delegates.position.astype(np.uint32))
-        self.directed = len(part.sides) > 1
+        self.directed = part.directed
         ways = (False, True) if self.directed else (False,)
         self.sides = [InnerSide(self, incoming=way) for way in ways]
         # bytes that a key of a row takes until the key's column is written
@@ -504,8 +501,7 @@ class InnerBuilder:
         sharing: number of shares that the device builds and searches
         """
         part, local, sides = self.part, self.part.local_count, self.sides
-        subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in part.subgraphs)
-        subgraphs -= part.host_bytes
+        subgraphs = part.graph_bytes - part.host_bytes
         held = total_bytes(vertices_table(local, local)) + part.kept * subgraphs
         held += self._ids.nbytes + sum(side.outer.device_bytes for side in sides)
         made = 8 * len(sides) * (self.count + 1) + 4 * (self.count + local)

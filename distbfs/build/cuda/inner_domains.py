@@ -27,16 +27,17 @@ from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import ResourceError, UsageError
 from distbfs.exchange.router import gather_all, swap
-from distbfs.graph.device_graph import WIDE
-from distbfs.partition.device_part import DevicePart
+from distbfs.graph.csr import CSR
+from distbfs.graph.device_graph import COLUMN_PAD, WIDE
 from distbfs.partition.layout import Domains
+from distbfs.partition.part import Part
 from distbfs.partition.share import GRANULE, Domain, Share
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Ids, World
 
 
 def inner_domains(
-    groups: Sequence[Sequence[DevicePart]],
+    groups: Sequence[Sequence[Part]],
     domains: Domains,
     ranks: World,
     world: World,
@@ -113,19 +114,30 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
 
 
 @contextmanager
-def on_device_of(part: DevicePart) -> Iterator[None]:
+def on_device_of(part: Part) -> Iterator[None]:
     """Make the device of a part current inside the ``with`` block."""
     what = cuda.memory_of(f"the inner graph of part {part.index}")
     with part.vertices.device, what:
         yield
 
 
+def let_go(part: Part, *names: str) -> None:
+    """Free the subgraphs of these names, unless the part is kept."""
+    if part.kept:
+        return
+    for name in names:
+        pad = cuda.cupy().zeros(COLUMN_PAD, getattr(part, name).columns.dtype)
+        none = CSR(getattr(part, name).offsets[:1].copy(), pad[:0])
+        setattr(part, name, none)
+        if part.directed:
+            part.incoming = {**part.incoming, name: none}
+    cuda.release()
+
+
 class DomainBuilder:
     """Builds the shares of a domain on the devices of this rank."""
 
-    def __init__(
-        self, parts: Sequence[DevicePart], domains: Domains, world: World
-    ) -> None:
+    def __init__(self, parts: Sequence[Part], domains: Domains, world: World) -> None:
         self._world, self._domains, first = world, domains, parts[0]
         self._index = domains.domain_of(first.index)
         self._devices = domains.sizes[self._index]
@@ -181,7 +193,7 @@ class DomainBuilder:
             self._write_delegates(sides, lengths)
         for one in self.builders:
             with on_device_of(one.part):
-                one.part.let_go("dd", "dn")
+                let_go(one.part, "dd", "dn")
         counts = np.array([[one.sides[0].edges, one.count] for one in self.builders])
         edges, count = self._world.allreduce(counts.sum(axis=0)).tolist()
         domain = Domain(self._domains, self._index, self._granules, count, edges)
@@ -190,9 +202,9 @@ class DomainBuilder:
             with on_device_of(one.part):
                 for side in one.sides:
                     side.write_normals()
-                one.part.let_go("nd")
+                let_go(one.part, "nd")
                 shares.append(one.finish(domain))
-                one.part.let_go("nn")
+                let_go(one.part, "nn")
         return shares
 
     @property

@@ -40,8 +40,8 @@ from distbfs.errors import InputError, UsageError
 from distbfs.generate.derived import Permuted
 from distbfs.graph.degrees import histogram_of
 from distbfs.options import BuildOptions
-from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.part import Part
 from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
@@ -190,7 +190,7 @@ def construct_on_devices(
     check: Callable[[int], None] | None = None,
     room: Room | None = None,
     **crew_options: Any,
-) -> tuple[list[DevicePart], BuildSummary]:
+) -> tuple[list[Part], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
     domains: number of domains that will search the parts on devices, for the choice of

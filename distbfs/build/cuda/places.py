@@ -18,17 +18,14 @@ from distbfs.device import cuda
 from distbfs.device.arrays import joined
 from distbfs.errors import InputError
 from distbfs.exchange.router import swap
-from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import PART_SHIFT
+from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Ids, World
 
 COLUMNS = 1 << 26  # of a part at a time
 
 
-def number_columns(
-    parts: Sequence[DevicePart], placement: Placement, world: World
-) -> None:
+def number_columns(parts: Sequence[Part], placement: Placement, world: World) -> None:
     """Replace the local ids in the columns of nn by numbers (collective).
 
     parts: this rank's parts, whose columns of nn, part << 32 | local id, are changed in
@@ -69,11 +66,11 @@ def _by_part(columns: Any, parts: int) -> tuple[Any, list[Any]]:
 
 
 def answers(
-    parts: Sequence[DevicePart],
+    parts: Sequence[Part],
     boxes: Sequence[Sequence[Any]],
     ranks: Sequence[Sequence[int]],
     world: World,
-    look_up: Callable[[DevicePart, Any], Any],
+    look_up: Callable[[Part, Any], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Ask all parts; yield (place of a part of this rank, answers to it) (collective).
 
@@ -95,7 +92,7 @@ def answers(
 
 
 def name_targets(
-    parts: Sequence[DevicePart],
+    parts: Sequence[Part],
     targets: Sequence[tuple[Any, Ids]],
     ranks: Sequence[Sequence[int]],
     world: World,
@@ -116,12 +113,12 @@ def name_targets(
             targets[place][0][low : low + COLUMNS] = ids
 
 
-def _local_ids(part: DevicePart, numbers: Any) -> Any:
+def _local_ids(part: Part, numbers: Any) -> Any:
     """Return the local ids of normal vertices."""
     return part.vertices[numbers]
 
 
-def _numbers(part: DevicePart, places: Any) -> Any:
+def _numbers(part: Part, places: Any) -> Any:
     """Return the numbers of local ids, CuPy uint32."""
     numbers = part.numbers[places]
     if len(numbers) and int(numbers.max()) >= part.active:

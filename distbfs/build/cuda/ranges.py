@@ -31,22 +31,6 @@ def row_offsets(
     return out
 
 
-def row_ranges(
-    offsets: DeviceArray, most: int, first: int = 0
-) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of ranges of rows: ``most`` columns at most, or one row.
-
-    offsets: uint64 [rows + 1]; first: the row to begin with
-    """
-    cp, low = cuda.cupy(), first
-    while low < len(offsets) - 1:
-        limit = cp.asarray(np.array([int(offsets[low]) + most], dtype=np.uint64))
-        high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
-        high = min(max(high, low + 1), len(offsets) - 1)
-        yield low, high
-        low = high
-
-
 def histogram(kernels: Kernels, values: DeviceArray) -> tuple[Ids, Ids]:
     """Return the distinct values, ascending, and how often each occurs, int64."""
     most, size = max(Ranges(kernels, values).longest, 1023), np.uint64(len(values))

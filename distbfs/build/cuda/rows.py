@@ -16,9 +16,8 @@ from distbfs.build.cuda.room import EVERY, Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
-from distbfs.graph.csr import index_dtype
+from distbfs.graph.csr import CSR, index_dtype
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
-from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.types import Array, DeviceArray, KernelArgument
 
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
@@ -54,6 +53,11 @@ class RowWriter:
         """Write columns, ``most`` at most, to pinned host memory."""
         self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
         self._room = seen_by_kernels(self._host)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether columns are written to host memory."""
+        return len(self._host) > 0
 
     def _place(self, count: int) -> DeviceArray:
         """Return memory for the next columns."""
@@ -95,7 +99,7 @@ class RowWriter:
         """Return all columns, and COLUMN_PAD zeros."""
         total, room = self._written, self._room
         end = slice(total, total + COLUMN_PAD)
-        if len(self._host):
+        if self.on_host:
             self._host[end] = 0
             return seen_by_kernels(self._host[: end.stop])
         if room is None and len(self._pieces) == 1:
@@ -110,11 +114,11 @@ class RowWriter:
         room[end].set(np.zeros(COLUMN_PAD, self._dtype))
         return room[: end.stop]
 
-    def finish(self, rows: int) -> DeviceSubgraph:
+    def finish(self, rows: int) -> CSR:
         """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
-        columns = self._columns()
+        columns = self._columns()[: self._written]
         offsets = row_offsets(self._lengths, rows, index_dtype(self._written))
-        return DeviceSubgraph(offsets, columns, on_host=len(self._host) > 0)
+        return CSR(offsets, columns)
 
 
 class RowsByRange(RowWriter):

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.ranges import row_ranges, runs_of
+from distbfs.build.cuda.ranges import runs_of
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.device.structures import structure
 from distbfs.errors import InputError, UsageError
+from distbfs.graph.csr import row_blocks
 from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
@@ -79,7 +80,7 @@ def target_ids(share: Share, outer: Outer) -> DeviceArray:
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
     """Sort the columns, uint32, of each row; offsets: uint64 [rows + 1]."""
     cp = cuda.cupy()
-    for low, high in row_ranges(offsets, KEYS):
+    for low, high in row_blocks(offsets, KEYS):
         first = int(offsets[low])
         some = columns[first : int(offsets[high])]
         at = cp.arange(first, first + len(some), dtype=np.uint64)

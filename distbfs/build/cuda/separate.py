@@ -28,9 +28,10 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.router import gather_all
 from distbfs.generate.cuda import id_type
+from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import SET_BITS
-from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.part import Part
 from distbfs.progress import Sum
 from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource, World
 
@@ -323,7 +324,7 @@ class SeparatedPart:
 
     def separate(
         self, shared: Shared, room: Room | None = None, of_host: int = 1
-    ) -> DevicePart:
+    ) -> Part:
         """Build the subgraphs: four, or four of each direction.
 
         room: memory limits, if their columns may lie in host memory; of_host: number of
@@ -350,7 +351,9 @@ class SeparatedPart:
         arguments = (*self._own, self._ends, *sizes, *rooms, *sets)
         column = 4 if shape.parts == 1 else 8
 
-        def made(*, turned: bool) -> list[DeviceSubgraph]:
+        on_host: list[CSR] = []  # whose columns are
+
+        def made(*, turned: bool) -> dict[str, Any]:
             """Build four subgraphs; turned: of the reversed edges."""
             rule = Rule(
                 "separated", bases[-1], arguments, bits=shape.bits, turned=turned
@@ -382,29 +385,28 @@ class SeparatedPart:
             with builder.kernels.phase("rows"):
                 cuda.release()
                 sizes_of = zip(writers, (local, local, d, d), strict=True)
-                return [writer.finish(rows) for writer, rows in sizes_of]
+                graphs = [writer.finish(rows) for writer, rows in sizes_of]
+            on_host.extend(x for x in graphs if writers[0].on_host)
+            return dict(zip(SUBGRAPHS, graphs, strict=True))
 
         vertices, numbers, tuple_degrees = self._arrays
-        (nn, nd, dn, dd), *into = [made(turned=turned) for turned in self._turns]
-        return DevicePart(
-            builder.layout,
-            part,
-            self._threshold,
-            active,
-            tables.delegates,
-            nn,
-            nd,
-            dn,
-            dd,
-            vertices,
-            numbers,
-            tuple_degrees,
-            incoming={
-                x: rows
-                for side in into
-                for x, rows in zip(SUBGRAPHS, side, strict=True)
-            },
+        out, *into = [made(turned=turned) for turned in self._turns]
+        made_part = Part(
+            layout=builder.layout,
+            index=part,
+            threshold=self._threshold,
+            delegates=tables.delegates,
+            delegate_degrees=None,
+            vertices=vertices,
+            degrees=None,
+            tuple_degrees=tuple_degrees,
+            active=active,
+            incoming=into[0] if into else {},
+            host_bytes=sum(int(x.columns.nbytes) for x in on_host),
+            **out,
         )
+        made_part.numbers = numbers
+        return made_part
 
     def _writers(self, lengths: Any, bases: list[int], normals: Any) -> list[RowWriter]:
         """Return the writers of nn, nd, dn, dd; normals: sets on the device."""

@@ -1,7 +1,7 @@
 """Searches of parts by engine xbfs between domains, with the kernels run on the CPU."""
 
 from contextlib import nullcontext
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ from distbfs.errors import UsageError
 from distbfs.exchange.host import HostExchange
 from distbfs.exchange.relay import RelayExchange
 from distbfs.exchange.traffic import KINDS
+from distbfs.graph.csr import CSR
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
 from distbfs.partition.share import Share
@@ -100,9 +101,11 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
 
     def made(wide=()):
         placed = device_parts(source, sum(sizes), threshold=threshold)
-        for rows in (getattr(part, name) for part in placed for name in wide):
+        for part, name in product(placed, wide):
+            rows = getattr(part, name)
             assert rows.offsets.dtype == np.uint32
-            rows.offsets = rows.offsets.astype(np.uint64)
+            widened = CSR(rows.offsets.astype(np.uint64), rows.columns)
+            setattr(part, name, widened)
         shares = [domains.shares_of(k) for k in range(len(sizes))]
         groups = [[placed[share] for share in own] for own in shares]
         every = inner_domains.inner_domains(groups, domains, world, world, None)

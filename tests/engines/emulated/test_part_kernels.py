@@ -8,6 +8,7 @@ from part_graphs import GRAPHS
 
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.pan import search as part
+from distbfs.graph.csr import CSR
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def test_ids_of_64_bits(device):
     source = GRAPHS["kronecker"]
     parts = device_parts(source, 2, threshold=6)
     for one in parts:
-        one.dd.offsets = one.dd.offsets.astype(np.uint64)
+        one.dd = CSR(one.dd.offsets.astype(np.uint64), one.dd.columns)
     driver = driver_of(parts)
     for root in some_roots(source, 3):
         check(driver, source, root)

@@ -28,8 +28,8 @@ from distbfs.errors import InputError, ResourceError
 from distbfs.generate.cuda import id_type, id_word
 from distbfs.generate.derived import Permuted
 from distbfs.generate.kronecker import Kronecker
+from distbfs.graph.csr import CSR
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
@@ -55,7 +55,7 @@ def little_at_once(device, monkeypatch):
 
 def plain(value):
     """All arrays of what a device has built, by name."""
-    if isinstance(value, DeviceSubgraph):
+    if isinstance(value, CSR):
         value = {"offsets": value.offsets, "columns": value.columns}
     named = value if isinstance(value, dict) else vars(value)
     out = {}

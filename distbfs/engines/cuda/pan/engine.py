@@ -10,8 +10,8 @@ from __future__ import annotations
 from distbfs.engines.base import Engine
 from distbfs.engines.cuda.pan.search import CudaPart
 from distbfs.options import FACTOR_OPTIONS
-from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
+from distbfs.partition.part import Part
 
 
 class PanEngine(Engine):
@@ -22,6 +22,6 @@ class PanEngine(Engine):
     takes = FACTOR_OPTIONS
     on_device = domains = True
 
-    def domain(self, part: DevicePart, placement: Placement) -> CudaPart:
+    def domain(self, part: Part, placement: Placement) -> CudaPart:
         """Prepare the search of one part in device memory, level by level."""
         return CudaPart(part, placement, parents=self.options.parents)

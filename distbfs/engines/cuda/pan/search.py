@@ -19,9 +19,9 @@ from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, LARGEST, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
-from distbfs.partition.device_part import DevicePart, DeviceSubgraph
+from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
+from distbfs.partition.part import PART_SHIFT, Part, mask_of, mask_words
 from distbfs.types import Array, Choice, DirectionName, Ids, Root
 
 SOURCE = Path(__file__).with_name("search.cu")
@@ -96,7 +96,7 @@ class CudaPart:
 
     def __init__(
         self,
-        part: DevicePart,
+        part: Part,
         placement: Placement,
         *,
         parents: bool,
@@ -184,7 +184,7 @@ class CudaPart:
         self._work = Work()
         self._isolated: int | None = None  # local id of a root without edges
 
-    def _boxes(self, nn: DeviceSubgraph) -> Ids:
+    def _boxes(self, nn: CSR) -> Ids:
         """Return the bounds of the parts' boxes, int64 [parts + 1].
 
         A box holds at most one item for each vertex of its part, and at most one for
@@ -201,9 +201,7 @@ class CudaPart:
         most = np.array([layout.local_count(k) for k in range(layout.parts)])
         return np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
 
-    def _row_masks(
-        self, graphs: dict[str, DeviceSubgraph], words: int, dwords: int
-    ) -> None:
+    def _row_masks(self, graphs: dict[str, CSR], words: int, dwords: int) -> None:
         """Build the masks of rows that have edges."""
         cp = cuda.cupy()
         kernel = self._module.kernel("row_mask")
@@ -215,9 +213,7 @@ class CudaPart:
             kernel(grid, THREADS, graph.offsets, np.uint64(rows), np.uint64(size), mask)
             self.params.set(**{f"{name}_mask": mask})
 
-    def _first_columns(
-        self, graph: DeviceSubgraph, rows: int, places: int, name: str
-    ) -> None:
+    def _first_columns(self, graph: CSR, rows: int, places: int, name: str) -> None:
         """Copy the first columns of each row to arrays that pulls read first."""
         first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
         kernel = self._module.kernel("first_columns")
@@ -400,7 +396,7 @@ class CudaPart:
             self.parent[local] = parent
 
 
-def _check_size(part: DevicePart, placement: Placement) -> None:
+def _check_size(part: Part, placement: Placement) -> None:
     """Raise UsageError if the kernels' counters cannot hold the sizes of a part."""
     rows = max(part.local_count, part.delegate_count)
     if rows >= MAX_ROWS:
@@ -417,6 +413,6 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
     placement.check_items(part.local_count)
 
 
-def _widened(rows: DeviceSubgraph) -> DeviceSubgraph:
+def _widened(rows: CSR) -> CSR:
     """Return rows with 64-bit offsets."""
-    return DeviceSubgraph(rows.offsets.astype(np.uint64), rows.columns)
+    return CSR(rows.offsets.astype(np.uint64), rows.columns)

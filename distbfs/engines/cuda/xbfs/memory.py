@@ -265,7 +265,7 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     )
     if shape.directed:
         apart |= {f"in_{x}": y for x, y in apart.items() if x != "ids"}
-    numbering = total_bytes(vertices_table(local, local))  # of ``DevicePart``
+    numbering = total_bytes(vertices_table(local, local))  # of a ``Part``
     sizes = array_bytes(shape)
     making = sum(size for name, size in sizes.items() if name.endswith("/offsets"))
     making += total_bytes(apart)
