@@ -24,7 +24,7 @@ from distbfs.errors import (
     InputError,
     OutOfMemory,
     StoreError,
-    system_error,
+    naming,
 )
 from distbfs.partition.part import KIND, NUMBER_MASK, PART_SHIFT
 from distbfs.store import schema
@@ -49,7 +49,8 @@ def guarded(path: Path | str) -> Iterator[None]:
     Raises StoreError, or ResourceError if the disk or the memory is full.
     """
     try:
-        yield
+        with naming(path, StoreError):
+            yield
     except StoreError as error:
         if str(error).startswith(str(path)):
             raise
@@ -60,14 +61,12 @@ def guarded(path: Path | str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise OutOfMemory(f"{path}: not enough memory to hold it") from error
-    except OSError as error:
-        raise system_error(error, path, StoreError) from error
     except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise StoreError(f"{path}: {one_line(error)}") from error
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
+def inside(name: str) -> Iterator[None]:
     """Prefix the message of a StoreError with the name of a group or dataset."""
     try:
         yield
@@ -85,10 +84,8 @@ def regular_file(path: Path) -> int:
 
     A symbolic link is refused and not followed.
     """
-    try:
+    with naming(path, StoreError):
         status = os.lstat(path)
-    except OSError as error:
-        raise system_error(error, path, StoreError) from error
     if not stat.S_ISREG(status.st_mode):
         kind = (
             "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
@@ -217,14 +214,14 @@ def check_objects(
             children[""].add(group)
     nodes = {"": file.id}
     for group, names in children.items():
-        with naming(f"/{group}"):
+        with inside(f"/{group}"):
             if group:
                 nodes[group] = hard_object(file.id, group, h5o.TYPE_GROUP)
             check_names(nodes[group], names)
     datasets, stored, places = {}, 0, set()
     for name, spec in specs.items():
         group, _, leaf = name.rpartition("/")
-        with naming(f"/{name}"):
+        with inside(f"/{name}"):
             array = dataset(nodes[group], leaf, spec, file_bytes)
         stored += array.get_storage_size()
         places.add(h5o.get_info(array).addr)
