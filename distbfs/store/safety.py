@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from distbfs.formats.attributes import Attribute
     from distbfs.partition.part import Part
-    from distbfs.store.schema import DatasetSpec, Manifest
+    from distbfs.store.schema import DatasetSpec, IdsRecord, Manifest, PartRecord
     from distbfs.types import Array, Numbers
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -123,13 +123,21 @@ def check_size(path: Path, expected: int) -> None:
 
 
 @contextmanager
-def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
-    """Open a file of a store for reading; errors in the block name this file.
+def opened(
+    path: Path,
+    attributes: Mapping[str, int],
+    specs: Mapping[str, DatasetSpec],
+    record: PartRecord | IdsRecord | None = None,
+) -> Iterator[dict[str, h5py.Dataset]]:
+    """Open a file of a store; yield its datasets by name after all checks but of data.
 
-    Raises StoreError unless it is a complete HDF5 file of this format version and, if
-    ``file_bytes`` is given, of that size.
+    Errors in the block become StoreErrors that name the file.
+
+    attributes: all of the file, with their values; specs: all of its datasets
+    record: the manifest's record of the file, None if it has none
     """
-    check_size(path, regular_file(path) if file_bytes is None else file_bytes)
+    size = regular_file(path) if record is None else record.file_bytes
+    check_size(path, size)
     with guarded(path):
         with path.open("rb") as plain:
             if plain.read(len(SIGNATURE)) != SIGNATURE:
@@ -140,7 +148,12 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
             ) as file:
                 check_end(path)
                 check_version(file)
-                yield file
+                check_attributes(file, attributes)
+                datasets = check_objects(file, specs, size)
+                total = sum(x.size * x.dtype.itemsize for x in datasets.values())
+                if record is not None and total != record.array_bytes:
+                    raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
+                yield datasets
         except DistbfsError:
             raise
         except BlockingIOError as error:  # of HDF5's lock
