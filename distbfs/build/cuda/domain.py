@@ -38,13 +38,11 @@ from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
 from distbfs.build.cuda.room import (
     DEALT_BYTES,
-    EVERY,
     SPARE_VERTEX,
     Fit,
     Room,
     Split,
-    agreed_kept,
-    check_hosts,
+    agreed_splits,
 )
 from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import (
@@ -204,11 +202,12 @@ class MemberPart:
     members: uint32 [4 * blocks], set of the part's vertices with edges (sets.cuh)
     facts: members, and uint8 [members], degree class of each; both on the host
     loops, total: numbers of loops, and of ends of tuples, of its vertices
-    fit: how many columns fit the device, None if all must; kept: columns of a row there
+    fit: how many columns fit the device, None if all must
+    splits: how rows are split, those of edges out and, in a directed graph, of edges in
     """
 
     fit: Fit | None = None
-    kept = EVERY
+    splits: Sequence[Split | None] = (None, None)
 
     def __init__(self, builder: MemberBuilder, part: int) -> None:
         self.builder, self.part, self.directed = builder, part, builder.directed
@@ -305,15 +304,13 @@ class MemberPart:
             room.free(kept + freed + more, SPARE_VERTEX * layout.local_count(self.part))
             for more in (0, builder.keys.held_bytes)
         )
-        return Fit(fixed, have, after, numbering.at_least_of, ranges)
+        what = f"part {self.part} of"
+        return Fit(what, fixed, have, after, numbering.at_least_of, ranges)
 
     def allocate(self) -> None:
         """Allocate the rows, and their tails in pinned host memory."""
         numbering, self._writers = self._numbering, list[RowsByRange]()
-        for ranges in self._ranges:
-            split = None
-            if self.kept < EVERY:
-                split = Split.at(self.kept, numbering.at_least_of, [ranges])
+        for ranges, split in zip(self._ranges, self.splits, strict=False):
             with self._rows.device, cuda.memory_of(f"building part {self.part}"):
                 writer = RowsByRange(
                     self.builder.numbering,
@@ -361,7 +358,7 @@ class MemberPart:
             active,
             (*own, places.members, places.positions),
             ranges=ranges,
-            key_bytes=KEY_BYTES if self.kept == EVERY else DEALT_BYTES,
+            key_bytes=KEY_BYTES if self.splits[0] is None else DEALT_BYTES,
             turned=turned,
         )
         total = ranges.total
@@ -480,15 +477,10 @@ def _make_room(planned: Sequence[MemberPart], world: World, room: Room | None) -
 
     Raises OutOfMemory on all ranks if one of them lacks memory.
     """
-    fits = [(one.part, one.fit) for one in planned if one.fit is not None]
-    kept = agreed_kept(world, fits)
-    if room is not None and kept < EVERY:
-        tails = 0
-        for one in planned:
-            if one.fit is not None:
-                one.kept = kept
-                tails += one.fit.at(kept).tails
-        check_hosts(world, room, tails)
+    if room is not None:
+        fits = [one.fit for one in planned if one.fit is not None]
+        for one, splits in zip(planned, agreed_splits(world, room, fits), strict=True):
+            one.splits = splits
     with errors_of_all(world, ResourceError):
         for one in planned:
             one.allocate()

@@ -17,7 +17,7 @@ from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import Ranges
-from distbfs.build.cuda.room import EVERY, Budget, Room
+from distbfs.build.cuda.room import Budget, Room, Split, agreed_splits
 from distbfs.build.cuda.rows import Side, make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
@@ -26,6 +26,7 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.partition.share import Share, whole_share
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, TupleSource
 
@@ -69,10 +70,14 @@ def assemble(
         degrees.clear()
         ranges = [Ranges(kernels, side) for side in lengths]
         del lengths
-        kept = EVERY if room is None else room.kept(len(ends), numbering, ranges)
+        splits: list[Split | None] = [None for _ in ranges]
+        if room is not None:
+            fit = [room.fit(len(ends), numbering, ranges)]
+            [splits] = agreed_splits(SoloWorld(), room, fit)
+            del fit
 
     def rows(pairs: Side) -> dict[str, Any]:
-        form = kernels, pairs, numbering, ranges, kept
+        form = kernels, pairs, numbering, ranges, splits
         return make_rows(*form, both=both, wide=wide)
 
     made = numbering.arrays() | rows(pairs)
