@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends, check_keys
+from distbfs.build.cuda.kernels import Kernels, check_ends, check_keys
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
@@ -159,7 +159,7 @@ class MemberBuilder(Builder):
         """
         if self.places is not None:
             return self.places
-        cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
+        cupy, over, shape = cuda.cupy(), self.kernels.over, self.shape
         sizes = np.array([len(one) for one in classes])
         room = granules * shape.parts * GRANULE
         with self.kernels.phase("numbering"):
@@ -178,11 +178,9 @@ class MemberBuilder(Builder):
                 degrees = least[cupy.asarray(one)]
                 numbers = Numbering(self.numbering, degrees).numbers
                 local = self.layout.local_count(part)
-                launch(
+                over(
                     "place_numbers",
                     local,
-                    BLOCK,
-                    np.uint64(local),
                     *shape.own(part),
                     sets[part],
                     np.uint32(base),
@@ -211,17 +209,17 @@ class MemberPart:
 
     def __init__(self, builder: MemberBuilder, part: int) -> None:
         self.builder, self.part, self.directed = builder, part, builder.directed
-        cupy, launch = cuda.cupy(), builder.kernels.launch
+        cupy, over = cuda.cupy(), builder.kernels.over
         local, directed = builder.layout.local_count(part), self.directed
         loop_ends, loops = cupy.zeros(local, np.uint32), cupy.zeros(1, np.uint64)
         own, out = builder.shape.own(part), cupy.zeros(directed * local, np.uint32)
         builder.keys.expect(int(directed))
 
         def count_first(u: Any, v: Any) -> None:
-            ends = np.uint64(len(u)), u, v
-            launch("count_loops", len(u), BLOCK, *ends, *own, loop_ends, loops)
+            ends = len(u), u, v
+            over("count_loops", *ends, *own, loop_ends, loops)
             if directed:
-                launch("count_own", len(u), BLOCK, *ends, *own, FIRST_ENDS, out)
+                over("count_own", *ends, *own, FIRST_ENDS, out)
 
         rule = Rule("own", local, (*own, BOTH_ENDS), count_first)
         lengths = builder.keys.count(rule)
@@ -233,11 +231,9 @@ class MemberPart:
                 lower_degrees(builder.numbering, out, classed)
             ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
-            launch(
+            over(
                 "list_members",
                 local,
-                BLOCK,
-                np.uint64(local),
                 members,
                 classed,
                 loop_ends,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks
-from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends
+from distbfs.build.cuda.kernels import Kernels, check_ends
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import Budget, Room, Split, agreed_splits
@@ -148,11 +148,9 @@ def build(
         def add(u: DeviceArray, v: DeviceArray) -> None:
             none = np.uint64(0)
             counts = degrees or (none, none)
-            kernels.launch(
+            kernels.over(
                 "count_ends",
                 len(u),
-                BLOCK,
-                np.uint64(len(u)),
                 u,
                 v,
                 *counts,
@@ -165,11 +163,9 @@ def build(
         with kernels.phase("degrees"):
             if links:
                 degrees = [links[0].view(np.uint32)[::2].copy()]
-            kernels.launch(
+            kernels.over(
                 "add_degrees",
                 n,
-                BLOCK,
-                np.uint64(n),
                 np.uint32(len(degrees)),
                 degrees[0],
                 ends,

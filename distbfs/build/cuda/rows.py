@@ -76,11 +76,9 @@ class RowWriter:
     ) -> int:
         """Write columns to ``place(their number)``; return their number."""
         starts, fresh = self._kernels.fresh_before(keys)
-        self._kernels.launch(
+        self._kernels.over(
             self._kernel,
             len(keys),
-            KEYS_TILE,
-            np.uint64(len(keys)),
             keys,
             starts,
             self._bits,
@@ -88,6 +86,7 @@ class RowWriter:
             self._lengths,
             *self._arguments,
             place(fresh),
+            per_block=KEYS_TILE,
         )
         return fresh
 
