@@ -198,9 +198,6 @@ def check_totals(result: Verification, store: Store) -> None:
         if not holds:
             result.findings.append(f"all parts: {what}")
 
-    for name in SUBGRAPHS:
-        count, stated = result.edges[name], manifest.edges[name]
-        expect(count == stated, f"{count} edges in {name}, the manifest says {stated}")
     total, ends = result.degree_sum, result.tuple_ends
     expected = manifest.m * (2 if manifest.directed else 1)
     expect(total == expected, f"degrees sum to {total} instead of {expected}")
@@ -249,7 +246,6 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     number_of = np.empty(part.local_count, dtype=np.int64)
     number_of[part.vertices] = np.arange(part.local_count)
     numbers = number_of[local]
-    expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
     rows[numbers] = part.delegate_degrees[owned]
     wrong = np.count_nonzero(part.degrees != rows)
     expect(not wrong, f"{wrong} vertices have another degree than their rows")
