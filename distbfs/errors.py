@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any, ClassVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk or quota
 SHOWN = 100  # characters of a text from outside in a message
@@ -142,6 +146,19 @@ def system_error(
     if error.errno in FULL:
         return DiskFull(f"{where}: the disk is full ({reason})")
     return kind(f"{where}: {reason}")
+
+
+@contextmanager
+def naming(
+    path: object, kind: type[InputError] = FileError, **how: str
+) -> Iterator[None]:
+    """Convert errors of the system in a ``with`` block by ``system_error``."""
+    try:
+        yield
+    except DistbfsError:
+        raise
+    except OSError as error:
+        raise system_error(error, path, kind, **how) from error
 
 
 class ServiceError(DistbfsError, OSError):

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, InputError, UsageError, system_error
+from distbfs.errors import InputError, UsageError, naming
 from distbfs.formats.base import EdgeFile, Reader, ReaderOptions
 from distbfs.formats.ids import LARGEST_ID, out_of_range
 from distbfs.formats.text import HashedFile, Progress, unnamed_copy
@@ -42,15 +42,14 @@ class BinaryFile(HashedFile):
         self.position = 0
         self.content: IO[bytes] = self._raw
         try:
-            if self.packing:
-                self.content = unnamed_copy(path, self.take, "unpack")
-            self.size = os.fstat(self.content.fileno()).st_size
-            if not self.size:
-                raise self.refuse("the file is empty")
-        except BaseException as error:
+            with naming(path):
+                if self.packing:
+                    self.content = unnamed_copy(path, self.take, "unpack")
+                self.size = os.fstat(self.content.fileno()).st_size
+                if not self.size:
+                    raise self.refuse("the file is empty")
+        except BaseException:
             self.close()
-            if isinstance(error, OSError) and not isinstance(error, DistbfsError):
-                raise system_error(error, path) from error
             raise
 
     def close(self) -> None:
@@ -93,10 +92,8 @@ class BinaryFile(HashedFile):
         data, done = bytearray(count), 0
         room = memoryview(data)
         while done < count:
-            try:
+            with naming(self.path):
                 read = os.preadv(self.content.fileno(), [room[done:]], position + done)
-            except OSError as error:
-                raise system_error(error, self.path) from error
             if not read:
                 raise self.refuse("the file is truncated", position + done)
             done += read

@@ -20,7 +20,7 @@ from distbfs.errors import (
     DistbfsError,
     FileError,
     InputError,
-    system_error,
+    naming,
 )
 from distbfs.formats.compressed import Unpacker, packing_in
 
@@ -48,7 +48,7 @@ def open_raw(path: Path) -> BufferedReader:
     """
     if isinstance(path, CopiedPath):
         return Path(f"/proc/self/fd/{path.content.fileno()}").open("rb")
-    try:
+    with naming(path):
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise FileError(f"{path}: a directory, not a file")
@@ -57,10 +57,6 @@ def open_raw(path: Path) -> BufferedReader:
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise FileError(f"{path}: neither a regular file nor a pipe")
         return path.open("rb")
-    except DistbfsError:
-        raise
-    except OSError as error:
-        raise system_error(error, path) from error
 
 
 def unnamed_copy(path: Path, take: Callable[[int], bytes], what: str) -> IO[bytes]:
@@ -139,10 +135,11 @@ class HashedFile:
         self._raw = open_raw(path)
         self.path = path
         try:
-            self.packing = packing_in(self._raw.peek(MARK_BYTES), path)
-        except OSError as error:
+            with naming(path):
+                self.packing = packing_in(self._raw.peek(MARK_BYTES), path)
+        except DistbfsError:
             self.close()
-            raise system_error(error, path) from error
+            raise
         self._hash = xxhash.xxh3_128()
         self._progress = progress
         self._fetched = 0
@@ -167,10 +164,8 @@ class HashedFile:
 
     def _fetch(self, count: int) -> bytes:
         """Return the next ``count`` bytes of the file itself, fewer only at its end."""
-        try:
+        with naming(self.path):
             data = self._raw.read(count)
-        except OSError as error:
-            raise system_error(error, self.path) from error
         self._seen(data)
         return data
 

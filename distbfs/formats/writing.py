@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.errors import DistbfsError, UsageError, system_error
+from distbfs.errors import UsageError, naming
 from distbfs.formats.compressed import load_zstd, packing_of, plain_name
 from distbfs.formats.ids import first_of
 from distbfs.registry import WRITERS, lookup
@@ -129,7 +129,7 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
     end, ResourceError if the disk is full. After an error, nothing is left behind.
     """
     check_place(path, force=force)
-    try:
+    with naming(path):
         if path == leftovers.DASH:
             with leftovers.copied_to_stdout() as partial:
                 yield partial
@@ -143,10 +143,6 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
                 with partial.open("rb") as done:
                     os.fsync(done.fileno())
                 give_name(partial, path, force=force)
-    except DistbfsError:
-        raise
-    except OSError as error:
-        raise system_error(error, path) from error
 
 
 def give_name(complete: Path, path: Path, *, force: bool) -> None:

@@ -21,8 +21,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,9 +31,8 @@ import numpy as np
 from distbfs import leftovers
 from distbfs.errors import (
     DiskFull,
-    DistbfsError,
     InputError,
-    system_error,
+    naming,
 )
 from distbfs.exchange.router import gather
 from distbfs.formats.ids import IdMap
@@ -82,17 +80,6 @@ def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
         return arrays
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     return {**arrays, "set_bounds": bounds, "set_sources": np.concatenate(each)}
-
-
-@contextmanager
-def naming(path: Path | str) -> Iterator[None]:
-    """Convert errors of the system in a ``with`` block to those of a file."""
-    try:
-        yield
-    except DistbfsError:
-        raise
-    except OSError as error:
-        raise system_error(error, path) from error
 
 
 class PartialFile:
@@ -143,25 +130,22 @@ class PartialFile:
         Returns which rows are done, bool [k]. Raises InputError if the file belongs
         to another run, and DiskFull if the disk has no room; ``force`` replaces it.
         """
-        try:
-            folder = os.open(self._partial.parent, os.O_RDONLY | os.O_CLOEXEC)
-            with file_lock(folder):
-                if self._partial.exists() and not self._resume(force=force):
-                    self._partial.unlink()
-                if self._file is None:
-                    self._create()
-                    self._file = h5py.File(self._partial, "r+")
-        except BlockingIOError as error:
-            raise InputError(f"{self._partial}: another run writes to it") from error
-        except DistbfsError:
-            raise
-        except OSError as error:
-            raise system_error(
-                error,
-                self._partial,
-                otherwise="is not an HDF5 file, or is damaged; allowed: the file of an "
-                f"interrupted run; {self._anew}",
-            ) from error
+        damaged = (
+            "is not an HDF5 file, or is damaged; allowed: the file of an interrupted "
+            f"run; {self._anew}"
+        )
+        with naming(self._partial, otherwise=damaged):
+            try:
+                folder = os.open(self._partial.parent, os.O_RDONLY | os.O_CLOEXEC)
+                with file_lock(folder):
+                    if self._partial.exists() and not self._resume(force=force):
+                        self._partial.unlink()
+                    if self._file is None:
+                        self._create()
+                        self._file = h5py.File(self._partial, "r+")
+            except BlockingIOError as error:
+                what = f"{self._partial}: another run writes to it"
+                raise InputError(what) from error
         return np.asarray(self._file["done"][:]) != 0
 
     def _resume(self, *, force: bool) -> bool:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 
-from distbfs.errors import DistbfsError, InputError, UsageError, system_error
+from distbfs.errors import DistbfsError, InputError, UsageError, naming
 
 LOG = logging.getLogger("distbfs.service")
 SHORTEST, LONGEST = 16, 4096
@@ -26,12 +26,11 @@ def read_token(path: Path) -> str:
 
     Raises UsageError for a file that others may read, or a token that is too short.
     """
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read(path)
-    except OSError as error:
-        raise system_error(error, path) from error
+    with naming(path):
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return _read(path)
     token = secrets.token_urlsafe(32)
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(token + "\n")
@@ -40,11 +39,9 @@ def read_token(path: Path) -> str:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with naming(path), path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             token = file.read(LONGEST + 1).decode("ascii").strip()
-    except OSError as error:
-        raise system_error(error, path) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: the token is not ASCII") from error
     if stat.S_IMODE(mode) & 0o077:

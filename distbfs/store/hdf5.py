@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import xxhash
-from msgspec import structs
 
 from distbfs import leftovers
 from distbfs.errors import PeerFailed, StoreError, UsageError
@@ -86,13 +85,6 @@ def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum)
     return digest.hexdigest()
 
 
-def frame_of(path: Path, specs: Mapping[str, DatasetSpec]) -> str:
-    """Check a written file; return its frame, see ``frame_digest``."""
-    with safety.opened(path) as file:
-        datasets = safety.check_objects(file, specs, path.stat().st_size)
-        return chunks.frame_digest(path, datasets.values())
-
-
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write ``manifest.h5`` into a folder; raises StoreError, OSError."""
     text = np.frombuffer(manifest.to_json().encode(), dtype=np.uint8)
@@ -160,32 +152,36 @@ class StoreWriter:
             attributes = schema.part_attributes(
                 layout, index, part.threshold, part.active
             )
-            total = sum(array.nbytes for array in arrays.values())
-            done = Sum(tell)
-            done.more(total)
-            digests = write_file(path, arrays, attributes, done)
+            facts = self._write(path, arrays, attributes, specs, Sum(tell))
             leftovers.sync(self.path)
-            return PartRecord(
-                index=part.index,
-                active=int(part.active),
-                edges=edges,
-                digests=digests,
-                array_bytes=total,
-                file_bytes=path.stat().st_size,
-                frame=frame_of(path, specs),
-            )
+            return PartRecord(part.index, int(part.active), edges, **facts)
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
         """Write the vertices' ids in their input file; return the record."""
         path = self.path / schema.IDS_NAME
         with self._writing():
-            arrays = ids.arrays()
             attributes = schema.ids_attributes(ids.count)
-            digests = write_file(path, arrays, attributes)
-            total = sum(array.nbytes for array in arrays.values())
-            size = path.stat().st_size
-            record = IdsRecord(ids.kind, ids.count, digests, total, size)
-            return structs.replace(record, frame=frame_of(path, record.specs()))
+            specs = schema.ids_specs(ids.kind, ids.count)
+            facts = self._write(path, ids.arrays(), attributes, specs, Sum())
+            return IdsRecord(ids.kind, ids.count, **facts)
+
+    @staticmethod
+    def _write(
+        path: Path,
+        arrays: Mapping[str, Array],
+        attributes: Mapping[str, int],
+        specs: Mapping[str, DatasetSpec],
+        done: Sum,
+    ) -> dict[str, Any]:
+        """Write a file and check it; return what every record of a file has."""
+        total = sum(array.nbytes for array in arrays.values())
+        done.more(total)
+        facts: dict[str, Any] = {"array_bytes": total}
+        facts["digests"] = write_file(path, arrays, attributes, done)
+        facts["file_bytes"] = path.stat().st_size
+        with safety.opened(path, attributes, specs) as datasets:
+            facts["frame"] = chunks.frame_digest(path, datasets.values())
+        return facts
 
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and rename the store to its final name; return its folder.
@@ -272,16 +268,15 @@ class Store:
         if record is None:
             first = self.manifest.first_id if first_id is None else first_id
             return CountedIds(self.manifest.n, first) if first else None
-        with safety.opened(self.folder / schema.IDS_NAME, record.file_bytes) as file:
-            safety.check_attributes(file, schema.ids_attributes(record.count))
-            datasets = safety.check_objects(file, record.specs(), record.file_bytes)
+        path = self.folder / schema.IDS_NAME
+        attributes = schema.ids_attributes(record.count)
+        specs = schema.ids_specs(record.kind, record.count)
+        with safety.opened(path, attributes, specs, record) as datasets:
             arrays = {
                 name: read_array(item, name, record.digests[name])
                 for name, item in datasets.items()
             }
-            check_frame(self.folder / schema.IDS_NAME, record.frame, datasets)
-            if sum(array.nbytes for array in arrays.values()) != record.array_bytes:
-                raise StoreError(f"does not hold {record.array_bytes} bytes")
+            check_frame(path, record.frame, datasets)
             return id_map(record.kind, arrays)
 
     @contextmanager
@@ -297,13 +292,8 @@ class Store:
         expected = schema.part_attributes(
             manifest.layout, index, manifest.threshold, record.active
         )
-        with safety.opened(path, record.file_bytes) as file:
-            safety.check_attributes(file, expected)
-            specs = manifest.specs(index)
-            datasets = safety.check_objects(file, specs, record.file_bytes)
-            total = sum(item.size * item.dtype.itemsize for item in datasets.values())
-            if total != record.array_bytes:
-                raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
+        specs = manifest.specs(index)
+        with safety.opened(path, expected, specs, record) as datasets:
             yield datasets
 
     def load_part(self, index: int, done: Sum | None = None) -> Part:
@@ -383,13 +373,11 @@ def open_store(folder: str | Path) -> Store:
             raise StoreError(
                 f"{folder}: has no {schema.MANIFEST_NAME}; it is not a graph store"
             )
-    size = safety.regular_file(path)
     most = schema.MANIFEST_LIMIT
     specs = {schema.MANIFEST_DATASET: schema.DatasetSpec(("<u1",), 1, most)}
-    with safety.opened(path) as file:
-        safety.check_attributes(file, {schema.VERSION_ATTRIBUTE: schema.FORMAT_VERSION})
-        text = safety.check_objects(file, specs, size)[schema.MANIFEST_DATASET]
-        manifest = Manifest.from_json(text[:].tobytes())
+    attributes = {schema.VERSION_ATTRIBUTE: schema.FORMAT_VERSION}
+    with safety.opened(path, attributes, specs) as datasets:
+        manifest = Manifest.from_json(datasets[schema.MANIFEST_DATASET][:].tobytes())
     with safety.guarded(folder):
         safety.check_folder(folder, manifest)
     return Store(folder, manifest)

@@ -24,7 +24,7 @@ from distbfs.errors import (
     InputError,
     OutOfMemory,
     StoreError,
-    system_error,
+    naming,
 )
 from distbfs.partition.part import KIND, NUMBER_MASK, PART_SHIFT
 from distbfs.store import schema
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from distbfs.formats.attributes import Attribute
     from distbfs.partition.part import Part
-    from distbfs.store.schema import DatasetSpec, Manifest
+    from distbfs.store.schema import DatasetSpec, IdsRecord, Manifest, PartRecord
     from distbfs.types import Array, Numbers
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -49,7 +49,8 @@ def guarded(path: Path | str) -> Iterator[None]:
     Raises StoreError, or ResourceError if the disk or the memory is full.
     """
     try:
-        yield
+        with naming(path, StoreError):
+            yield
     except StoreError as error:
         if str(error).startswith(str(path)):
             raise
@@ -60,14 +61,12 @@ def guarded(path: Path | str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise OutOfMemory(f"{path}: not enough memory to hold it") from error
-    except OSError as error:
-        raise system_error(error, path, StoreError) from error
     except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise StoreError(f"{path}: {one_line(error)}") from error
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
+def inside(name: str) -> Iterator[None]:
     """Prefix the message of a StoreError with the name of a group or dataset."""
     try:
         yield
@@ -85,10 +84,8 @@ def regular_file(path: Path) -> int:
 
     A symbolic link is refused and not followed.
     """
-    try:
+    with naming(path, StoreError):
         status = os.lstat(path)
-    except OSError as error:
-        raise system_error(error, path, StoreError) from error
     if not stat.S_ISREG(status.st_mode):
         kind = (
             "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
@@ -126,13 +123,21 @@ def check_size(path: Path, expected: int) -> None:
 
 
 @contextmanager
-def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
-    """Open a file of a store for reading; errors in the block name this file.
+def opened(
+    path: Path,
+    attributes: Mapping[str, int],
+    specs: Mapping[str, DatasetSpec],
+    record: PartRecord | IdsRecord | None = None,
+) -> Iterator[dict[str, h5py.Dataset]]:
+    """Open a file of a store; yield its datasets by name after all checks but of data.
 
-    Raises StoreError unless it is a complete HDF5 file of this format version and, if
-    ``file_bytes`` is given, of that size.
+    Errors in the block become StoreErrors that name the file.
+
+    attributes: all of the file, with their values; specs: all of its datasets
+    record: the manifest's record of the file, None if it has none
     """
-    check_size(path, regular_file(path) if file_bytes is None else file_bytes)
+    size = regular_file(path) if record is None else record.file_bytes
+    check_size(path, size)
     with guarded(path):
         with path.open("rb") as plain:
             if plain.read(len(SIGNATURE)) != SIGNATURE:
@@ -143,7 +148,12 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
             ) as file:
                 check_end(path)
                 check_version(file)
-                yield file
+                check_attributes(file, attributes)
+                datasets = check_objects(file, specs, size)
+                total = sum(x.size * x.dtype.itemsize for x in datasets.values())
+                if record is not None and total != record.array_bytes:
+                    raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
+                yield datasets
         except DistbfsError:
             raise
         except BlockingIOError as error:  # of HDF5's lock
@@ -217,14 +227,14 @@ def check_objects(
             children[""].add(group)
     nodes = {"": file.id}
     for group, names in children.items():
-        with naming(f"/{group}"):
+        with inside(f"/{group}"):
             if group:
                 nodes[group] = hard_object(file.id, group, h5o.TYPE_GROUP)
             check_names(nodes[group], names)
     datasets, stored, places = {}, 0, set()
     for name, spec in specs.items():
         group, _, leaf = name.rpartition("/")
-        with naming(f"/{name}"):
+        with inside(f"/{name}"):
             array = dataset(nodes[group], leaf, spec, file_bytes)
         stored += array.get_storage_size()
         places.add(h5o.get_info(array).addr)

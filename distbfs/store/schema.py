@@ -163,13 +163,6 @@ class IdsRecord(Strict, frozen=True):
     def __post_init__(self) -> None:
         check_keys("ids: digests", self.digests, IDS_DATASETS[self.kind])
 
-    def specs(self) -> dict[str, DatasetSpec]:
-        """Return the specification of each dataset."""
-        if self.kind == "integer":
-            return {"ids": DatasetSpec.of(self.count, "<i8")}
-        offsets = DatasetSpec.of(self.count + 1, "<i8")
-        return {"offsets": offsets, "text": DatasetSpec(("<u1",), 0, LARGEST)}
-
 
 class AttributeFacts(Strict, frozen=True):
     """The manifest's description of an attribute of edges; words: those of a text."""
@@ -406,6 +399,14 @@ def part_attributes(
         "threshold": threshold,
         "active": active,
     }
+
+
+def ids_specs(kind: str, count: int) -> dict[str, DatasetSpec]:
+    """Return the specification of each dataset of ``ids.h5``; see ``IdsRecord``."""
+    if kind == "integer":
+        return {"ids": DatasetSpec.of(count, "<i8")}
+    offsets = DatasetSpec.of(count + 1, "<i8")
+    return {"offsets": offsets, "text": DatasetSpec(("<u1",), 0, LARGEST)}
 
 
 def ids_attributes(count: int) -> dict[str, int]:

@@ -198,9 +198,6 @@ def check_totals(result: Verification, store: Store) -> None:
         if not holds:
             result.findings.append(f"all parts: {what}")
 
-    for name in SUBGRAPHS:
-        count, stated = result.edges[name], manifest.edges[name]
-        expect(count == stated, f"{count} edges in {name}, the manifest says {stated}")
     total, ends = result.degree_sum, result.tuple_ends
     expected = manifest.m * (2 if manifest.directed else 1)
     expect(total == expected, f"degrees sum to {total} instead of {expected}")
@@ -247,7 +244,6 @@ def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) ->
     expect(np.all(rows[:active] > 0), "an active vertex has no edges")
     owned, local = part.owned_delegates()
     numbers = part.numbers_of(local)
-    expect(np.all(numbers >= active), "a delegate is numbered as a normal vertex")
     rows[numbers] = part.delegate_degrees[owned]
     wrong = np.count_nonzero(part.degrees != rows)
     expect(not wrong, f"{wrong} vertices have another degree than their rows")

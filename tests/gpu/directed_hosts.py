@@ -9,7 +9,7 @@ from graphs import Tuples, fixed, kronecker, random_tuples, uniform
 from hypothesis import strategies as st
 
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.room import Fit, Room
 from distbfs.build.cuda.seen import SeenMaker
 
 
@@ -175,12 +175,20 @@ def roots_of(made, count=3):
     return ends_of(made.source, count)
 
 
-class Keeps(Room):
-    """Memory that has room for eight columns of a row."""
+class EightColumns(Fit):
+    """Eight columns of a row fit the device."""
 
-    def kept(self, n, numbering, sides):
-        assert len(sides) == 2
+    def most(self):
+        """Return eight, whatever the device has."""
         return 8
+
+
+class Keeps(Room):
+    """Limits within which a device keeps eight columns of a row."""
+
+    def fit(self, n, numbering, sides):
+        """Compute what fits, see ``EightColumns``."""
+        return EightColumns(**vars(super().fit(n, numbering, sides)))
 
 
 def split_at_eight(source):

@@ -10,8 +10,7 @@ from graphs import kronecker, random_tuples
 from masked_graphs import see_between
 from resident_parts import NOTHING
 
-from distbfs.build.cuda import inner_domains
-from distbfs.build.cuda.room import LEAST_KEPT, Room
+from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 
 MORE = {
     "kronecker-14": lambda: arcs_of(kronecker(14)),
@@ -69,7 +68,7 @@ def test_an_arc_turned_round():
 @pytest.mark.parametrize("name", LARGEST[:2])
 def test_tails_in_host_memory(monkeypatch, name):
     """Each row keeps eight columns."""
-    monkeypatch.setattr(inner_domains, "agreed_kept", lambda *_: LEAST_KEPT)
+    monkeypatch.setattr(Fit, "most", lambda _: LEAST_KEPT)
     source = made(name)
     for direction, threshold in (("auto", 20), ("push", LARGE), ("pull", LARGE)):
         placed = directed_parts(source, 2, threshold=threshold)

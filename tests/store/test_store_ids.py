@@ -147,7 +147,7 @@ def test_forged_files(store, change, match):
         ({"count": -1}, r">= 0 - at `\$\.ids\.count`"),
         ({"digests": {}}, "lacks the key"),
         ({"more": 1}, r"unknown field `more` - at `\$\.ids`"),
-        ({"array_bytes": 1}, "does not hold 1 bytes"),
+        ({"array_bytes": 1}, "bytes, not 1"),
     ],
 )
 def test_forged_manifests(store, change, match):

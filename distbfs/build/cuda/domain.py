@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends, check_keys
+from distbfs.build.cuda.kernels import Kernels, check_ends, check_keys
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
@@ -38,13 +38,11 @@ from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
 from distbfs.build.cuda.room import (
     DEALT_BYTES,
-    EVERY,
     SPARE_VERTEX,
     Fit,
     Room,
     Split,
-    agreed_kept,
-    check_hosts,
+    agreed_splits,
 )
 from distbfs.build.cuda.rows import RowsByRange
 from distbfs.build.cuda.separate import (
@@ -161,7 +159,7 @@ class MemberBuilder(Builder):
         """
         if self.places is not None:
             return self.places
-        cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
+        cupy, over, shape = cuda.cupy(), self.kernels.over, self.shape
         sizes = np.array([len(one) for one in classes])
         room = granules * shape.parts * GRANULE
         with self.kernels.phase("numbering"):
@@ -180,11 +178,9 @@ class MemberBuilder(Builder):
                 degrees = least[cupy.asarray(one)]
                 numbers = Numbering(self.numbering, degrees).numbers
                 local = self.layout.local_count(part)
-                launch(
+                over(
                     "place_numbers",
                     local,
-                    BLOCK,
-                    np.uint64(local),
                     *shape.own(part),
                     sets[part],
                     np.uint32(base),
@@ -204,25 +200,26 @@ class MemberPart:
     members: uint32 [4 * blocks], set of the part's vertices with edges (sets.cuh)
     facts: members, and uint8 [members], degree class of each; both on the host
     loops, total: numbers of loops, and of ends of tuples, of its vertices
-    fit: how many columns fit the device, None if all must; kept: columns of a row there
+    fit: how many columns fit the device, None if all must
+    splits: how rows are split, those of edges out and, in a directed graph, of edges in
     """
 
     fit: Fit | None = None
-    kept = EVERY
+    splits: Sequence[Split | None] = (None, None)
 
     def __init__(self, builder: MemberBuilder, part: int) -> None:
         self.builder, self.part, self.directed = builder, part, builder.directed
-        cupy, launch = cuda.cupy(), builder.kernels.launch
+        cupy, over = cuda.cupy(), builder.kernels.over
         local, directed = builder.layout.local_count(part), self.directed
         loop_ends, loops = cupy.zeros(local, np.uint32), cupy.zeros(1, np.uint64)
         own, out = builder.shape.own(part), cupy.zeros(directed * local, np.uint32)
         builder.keys.expect(int(directed))
 
         def count_first(u: Any, v: Any) -> None:
-            ends = np.uint64(len(u)), u, v
-            launch("count_loops", len(u), BLOCK, *ends, *own, loop_ends, loops)
+            ends = len(u), u, v
+            over("count_loops", *ends, *own, loop_ends, loops)
             if directed:
-                launch("count_own", len(u), BLOCK, *ends, *own, FIRST_ENDS, out)
+                over("count_own", *ends, *own, FIRST_ENDS, out)
 
         rule = Rule("own", local, (*own, BOTH_ENDS), count_first)
         lengths = builder.keys.count(rule)
@@ -234,11 +231,9 @@ class MemberPart:
                 lower_degrees(builder.numbering, out, classed)
             ids, degrees, ends = (cupy.empty(count, np.uint32) for _ in range(3))
             classes = cupy.empty(count, np.uint8)
-            launch(
+            over(
                 "list_members",
                 local,
-                BLOCK,
-                np.uint64(local),
                 members,
                 classed,
                 loop_ends,
@@ -305,15 +300,13 @@ class MemberPart:
             room.free(kept + freed + more, SPARE_VERTEX * layout.local_count(self.part))
             for more in (0, builder.keys.held_bytes)
         )
-        return Fit(fixed, have, after, numbering.at_least_of, ranges)
+        what = f"part {self.part} of"
+        return Fit(what, fixed, have, after, numbering.at_least_of, ranges)
 
     def allocate(self) -> None:
         """Allocate the rows, and their tails in pinned host memory."""
         numbering, self._writers = self._numbering, list[RowsByRange]()
-        for ranges in self._ranges:
-            split = None
-            if self.kept < EVERY:
-                split = Split.at(self.kept, numbering.at_least_of, [ranges])
+        for ranges, split in zip(self._ranges, self.splits, strict=False):
             with self._rows.device, cuda.memory_of(f"building part {self.part}"):
                 writer = RowsByRange(
                     self.builder.numbering,
@@ -361,7 +354,7 @@ class MemberPart:
             active,
             (*own, places.members, places.positions),
             ranges=ranges,
-            key_bytes=KEY_BYTES if self.kept == EVERY else DEALT_BYTES,
+            key_bytes=KEY_BYTES if self.splits[0] is None else DEALT_BYTES,
             turned=turned,
         )
         total = ranges.total
@@ -480,15 +473,10 @@ def _make_room(planned: Sequence[MemberPart], world: World, room: Room | None) -
 
     Raises OutOfMemory on all ranks if one of them lacks memory.
     """
-    fits = [(one.part, one.fit) for one in planned if one.fit is not None]
-    kept = agreed_kept(world, fits)
-    if room is not None and kept < EVERY:
-        tails = 0
-        for one in planned:
-            if one.fit is not None:
-                one.kept = kept
-                tails += one.fit.at(kept).tails
-        check_hosts(world, room, tails)
+    if room is not None:
+        fits = [one.fit for one in planned if one.fit is not None]
+        for one, splits in zip(planned, agreed_splits(world, room, fits), strict=True):
+            one.splits = splits
     with errors_of_all(world, ResourceError):
         for one in planned:
             one.allocate()

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks
-from distbfs.build.cuda.kernels import BLOCK, Kernels, check_ends
+from distbfs.build.cuda.kernels import Kernels, check_ends
 from distbfs.build.cuda.numbering import Numbering, lower_degrees
 from distbfs.build.cuda.ranges import Ranges
-from distbfs.build.cuda.room import EVERY, Budget, Room
+from distbfs.build.cuda.room import Budget, Room, Split, agreed_splits
 from distbfs.build.cuda.rows import Side, make_rows
 from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
@@ -26,6 +26,7 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.partition.share import Share, whole_share
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, TupleSource
 
@@ -69,10 +70,14 @@ def assemble(
         degrees.clear()
         ranges = [Ranges(kernels, side) for side in lengths]
         del lengths
-        kept = EVERY if room is None else room.kept(len(ends), numbering, ranges)
+        splits: list[Split | None] = [None for _ in ranges]
+        if room is not None:
+            fit = [room.fit(len(ends), numbering, ranges)]
+            [splits] = agreed_splits(SoloWorld(), room, fit)
+            del fit
 
     def rows(pairs: Side) -> dict[str, Any]:
-        form = kernels, pairs, numbering, ranges, kept
+        form = kernels, pairs, numbering, ranges, splits
         return make_rows(*form, both=both, wide=wide)
 
     made = numbering.arrays() | rows(pairs)
@@ -143,11 +148,9 @@ def build(
         def add(u: DeviceArray, v: DeviceArray) -> None:
             none = np.uint64(0)
             counts = degrees or (none, none)
-            kernels.launch(
+            kernels.over(
                 "count_ends",
                 len(u),
-                BLOCK,
-                np.uint64(len(u)),
                 u,
                 v,
                 *counts,
@@ -160,11 +163,9 @@ def build(
         with kernels.phase("degrees"):
             if links:
                 degrees = [links[0].view(np.uint32)[::2].copy()]
-            kernels.launch(
+            kernels.over(
                 "add_degrees",
                 n,
-                BLOCK,
-                np.uint64(n),
                 np.uint32(len(degrees)),
                 degrees[0],
                 ends,

@@ -8,7 +8,7 @@ import numpy as np
 
 from distbfs.build.cuda.chunks import Chunks
 from distbfs.build.cuda.graph import assemble, check_size
-from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.kernels import Kernels
 from distbfs.build.cuda.room import Budget, Room
 from distbfs.build.cuda.rows import Side
 from distbfs.device import cuda
@@ -39,11 +39,9 @@ class HostRows:
         first, last = np.searchsorted(self._offsets, bounds, side="right") - 1
         local = self._offsets[first : last + 2].astype(np.uint64)
         base = int(local[0])
-        self._kernels.launch(
+        self._kernels.over(
             "expand_rows",
             stop - start,
-            BLOCK,
-            np.uint64(stop - start),
             np.uint64(last + 1 - first),
             np.uint64(start - base),
             cupy.asarray(local - np.uint64(base)),

@@ -78,17 +78,17 @@ def inner_at_least(numbering: Numbering, degree: int) -> int:
 class InnerSide:
     """One set of rows of a share: those of edges out, or of edges in.
 
-    A symmetric graph has one. Call methods in this order: ``measure``; ``split`` if
-    rows may have tails; ``allocate``; those that write rows; ``finish``.
+    A symmetric graph has one. Call methods in this order: ``measure``; ``allocate``;
+    those that write rows; ``finish``.
 
-    inside, outside: number of edges of each
-    normal vertex in the domain, and to others
+    split: how rows are split, None if all columns are on the device
+    inside, outside: number of edges of each normal vertex in the domain, and to others
     edges: number of inner edges; ranges: those of the keys of rows; lengths: lengths of
     the rows of this device's delegates, uint32 [normals] on the host
     """
 
     edges = 0
-    _split: Split | None = None
+    split: Split | None = None
 
     def __init__(self, share: InnerBuilder, *, incoming: bool) -> None:
         cp, self._share, self._incoming = cuda.cupy(), share, incoming
@@ -149,14 +149,9 @@ class InnerSide:
         self.outer = replace(self.outer, columns=columns, on_host=True)
         cuda.release()
 
-    def split(self, fit: Fit, kept: int) -> int:
-        """Keep ``kept`` columns of each row; return the number for host memory."""
-        self._split = Split.at(kept, fit.at_least_of, [self.ranges])
-        return self._split.tails
-
     def allocate(self) -> None:
         """Allocate the columns."""
-        self._offsets, columns, split = self._upto, self.edges, self._split
+        self._offsets, columns, split = self._upto, self.edges, self.split
         if split is not None:
             self._offsets, self._tail_at = split_offsets(self._counted, split)
             self._tails = pinned(split.tails, np.uint32, "tails of rows")
@@ -213,7 +208,7 @@ class InnerSide:
     def _write(self, keys: Any, low: int, high: int) -> int:
         """Write columns of rows from the first of sorted keys; return their number."""
         first, last = (int(x) for x in self._upto[[low, high]].get())
-        count, split = last - first, self._split
+        count, split = last - first, self.split
         if split is None or low >= split.tailed:
             start = int(self._offsets[low])
             self._columns[start : start + count] = keys[:count]  # their low halves
@@ -347,7 +342,7 @@ class InnerSide:
     def finish(self, *, wide: bool) -> dict[str, Any]:
         """Return offsets, columns and tails of the rows; wide: offsets have 64 bits."""
         del self._upto
-        split, tails = self._split, None
+        split, tails = self.split, None
         if split is not None:
             tails = Tails(split.kept, split.tailed, self._tail_at, self._tails)
         offsets = self._offsets
@@ -363,8 +358,9 @@ class InnerSide:
 class InnerBuilder:
     """Builds the inner graph and the outer edges of one device's share.
 
-    Call methods in this order: ``measure``; ``fit`` and ``split`` if rows may have
-    tails; ``allocate``; those of ``sides`` that write rows; ``finish``.
+    Call methods in this order: ``measure``; ``fit`` if rows may have tails, which
+    settles the ``split`` of ``sides``; their ``allocate``, and those that write rows;
+    ``finish``.
 
     sides: rows of edges out and, in a directed graph, of edges in
     count: how many numbers there are; leaves: normal vertices whose only edge leads to
@@ -513,7 +509,8 @@ class InnerBuilder:
         building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
         have = min(have, fixed + building)
         ranges = [side.ranges for side in sides]
-        return Fit(fixed, have, have, self._at_least_of, ranges)
+        what = f"part {part.index} of"
+        return Fit(what, fixed, have, have, self._at_least_of, ranges)
 
     @property
     def outer_bytes(self) -> int:

@@ -16,11 +16,10 @@ from distbfs.build.cuda.inner import InnerBuilder, InnerSide
 from distbfs.build.cuda.inner_part import Delegates
 from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
-    EVERY,
     LEAST_KEPT,
     Fit,
     Room,
-    agreed_kept,
+    agreed_splits,
     check_hosts,
 )
 from distbfs.device import cuda
@@ -103,14 +102,10 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
                         side.outer_to_host()
         for k in full:
             fits[k] = fit(shares[k])
-    indices = [share.part.index for share in shares]
-    kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
-    if kept < EVERY:
-        pairs = zip(shares, fits, strict=True)
-        tails = sum(
-            side.split(one, kept) for share, one in pairs for side in share.sides
-        )
-        check_hosts(world, room, tails, outer + subgraphs)
+    every = agreed_splits(world, room, fits, outer + subgraphs)
+    for share, splits in zip(shares, every, strict=True):
+        for side, split in zip(share.sides, splits, strict=True):
+            side.split = split
 
 
 @contextmanager

@@ -61,6 +61,12 @@ class Kernels:
             grid = cuda.blocks_for(items, per_block)
             self.kernel(name)(grid, BLOCK, *arguments)
 
+    def over(
+        self, name: str, items: int, *arguments: KernelArgument, per_block: int = BLOCK
+    ) -> None:
+        """Launch a kernel whose first argument is the number of items, uint64."""
+        self.launch(name, items, per_block, np.uint64(items), *arguments)
+
     def kernel(self, name: str) -> programs.Kernel:
         """Return the kernel of a name from either file."""
         return (self._keys if name in _of_keys() else self._own).kernel(name)
@@ -79,16 +85,14 @@ class Kernels:
     def gather(self, values: DeviceArray, index: DeviceArray) -> DeviceArray:
         """Return values[index], without a kernel of CuPy; both are uint32."""
         out: DeviceArray = cuda.cupy().empty(len(index), np.uint32)
-        form = np.uint64(len(index)), values, index, out
-        self.launch("gather", len(index), BLOCK, *form)
+        self.over("gather", len(index), values, index, out)
         return out
 
     def scatter(
         self, values: DeviceArray, index: DeviceArray, out: DeviceArray
     ) -> None:
         """Set out[index] = values, without a kernel of CuPy; all are uint32."""
-        form = np.uint64(len(index)), values, index, out
-        self.launch("scatter", len(index), BLOCK, *form)
+        self.over("scatter", len(index), values, index, out)
 
     def fresh_before(self, keys: Any) -> tuple[Any, int]:
         """Count the distinct keys before each tile, and in all.
@@ -97,8 +101,7 @@ class Kernels:
         and in all.
         """
         tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
-        count = np.uint64(len(keys))
-        self.launch("count_fresh", len(keys), KEYS_TILE, count, keys, tiles)
+        self.over("count_fresh", len(keys), keys, tiles, per_block=KEYS_TILE)
         starts = self.scan(tiles)
         return starts, int(starts[-1:].get()[0])
 

@@ -93,19 +93,21 @@ class KeyPasses:
         return spare if self._wanted is None else min(self._wanted, spare)
 
     def _each(
-        self, rule: Rule, work: Callable[[DeviceArray, DeviceArray], None]
+        self, rule: Rule, verb: str, per_block: int, *form: KernelArgument
     ) -> None:
-        """Make a pass; the first pass of a rule also calls ``rule.first``."""
+        """Launch ``VERB_NAME`` in a pass; a rule's first also calls ``rule.first``."""
         first, rule.first = rule.first, None
+        name = f"{verb}_{rule.name}"
 
-        def both(u: DeviceArray, v: DeviceArray) -> None:
+        def work(u: DeviceArray, v: DeviceArray) -> None:
             if first is not None:
                 first(u, v)
             # mutant: (v, u) if rule.turned else (u, v) -> (u, v)
             #   : test_directed_tuples_in_passes
-            work(*((v, u) if rule.turned else (u, v)))
+            ends = (v, u) if rule.turned else (u, v)
+            self._kernels.over(name, len(u), *ends, *form, per_block=per_block)
 
-        self._kernels.each(self._chunks, "keys", both)
+        self._kernels.each(self._chunks, "keys", work)
         self.passes += 1
 
     def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
@@ -116,24 +118,13 @@ class KeyPasses:
         size = cuda.cupy().zeros(1, np.uint64)
         rows = np.uint32(low), np.uint32(high - low - 1), np.uint32(rule.bits)
         form = *rule.arguments, *rows, np.uint64(len(keys)), keys, size
-
-        def work(u: DeviceArray, v: DeviceArray) -> None:
-            count, name = len(u), f"append_{rule.name}"
-            self._kernels.launch(name, count, KEYS_TILE, np.uint64(count), u, v, *form)
-
-        self._each(rule, work)
+        self._each(rule, "append", KEYS_TILE, *form)
         return int(size.get()[0])
 
     def count(self, rule: Rule) -> DeviceArray:
         """Count the keys of each row, uint32 [rows]."""
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
-        form = *rule.arguments, lengths
-
-        def work(u: DeviceArray, v: DeviceArray) -> None:
-            count, name = len(u), f"count_{rule.name}"
-            self._kernels.launch(name, count, BLOCK, np.uint64(count), u, v, *form)
-
-        self._each(rule, work)
+        self._each(rule, "count", BLOCK, *rule.arguments, lengths)
         return lengths
 
     def _sort(self, keys: DeviceArray, *, growing: bool) -> DeviceArray:

@@ -29,8 +29,7 @@ def lower_degrees(kernels: Kernels, out: DeviceArray, degrees: DeviceArray) -> N
     Those with at most FEW_OUT edges, none of them incoming, come last: pulls pass over
     them. out, degrees: uint32 [n], numbers of outgoing and of all edges
     """
-    form = np.uint64(len(degrees)), out, np.uint32(FEW_OUT), degrees
-    kernels.launch("lower_degrees", len(degrees), BLOCK, *form)
+    kernels.over("lower_degrees", len(degrees), out, np.uint32(FEW_OUT), degrees)
 
 
 class Numbering:
@@ -95,13 +94,13 @@ class Numbering:
         core = int(self._starts[CLASSES - 2])
         fill = -core % SEARCHED_UNIT
         tree = self.vertices[core:]
-        count, size = len(tree), np.uint64(len(tree))
+        count = len(tree)
         classes, most = cupy.empty(count, np.uint32), cupy.zeros(1, np.uint32)
         ranks = tree, trees.ranks, trees.links, degrees
 
         def in_order(below: int) -> tuple[Ids, DeviceArray]:
             form = *ranks, np.uint32(below), classes, most
-            kernels.launch("tree_classes", count, BLOCK, size, *form)
+            kernels.over("tree_classes", count, *form)
             return self._by_class(classes)[:2]
 
         starts, items = in_order(len(trees.ranks) if fill else 0)
@@ -110,7 +109,7 @@ class Numbering:
             starts, items = in_order(int(tree[last : last + 1].get()[0]) + 1)
         listed = kernels.gather(tree, items)
         form = np.uint32(core), listed, self.vertices, self.numbers
-        kernels.launch("renumber", count, BLOCK, size, *form)
+        kernels.over("renumber", count, *form)
         inner, highest = int(starts[CLASSES - 2]) - fill, int(most.get()[0])
         present = np.flatnonzero(np.diff(starts)[CLASSES - LOOSE :])
         others = self._at_least()

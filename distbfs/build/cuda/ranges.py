@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.kernels import Kernels
 from distbfs.device import cuda
 from distbfs.types import DeviceArray, Ids
 
@@ -33,9 +33,9 @@ def row_offsets(
 
 def histogram(kernels: Kernels, values: DeviceArray) -> tuple[Ids, Ids]:
     """Return the distinct values, ascending, and how often each occurs, int64."""
-    most, size = max(Ranges(kernels, values).longest, 1023), np.uint64(len(values))
+    most = max(Ranges(kernels, values).longest, 1023)
     counts = cuda.cupy().zeros(most + 1, np.uint32)
-    kernels.launch("histogram", len(values), BLOCK, size, values, counts)
+    kernels.over("histogram", len(values), values, counts)
     host = counts.get()
     occur = np.flatnonzero(host)
     return occur, host[occur].astype(np.int64)

@@ -48,15 +48,6 @@ class Split(NamedTuple):
     heads: int
     tails: int
 
-    @classmethod
-    def at(
-        cls, kept: int, at_least_of: Callable[[int], int], sides: Sequence[Ranges]
-    ) -> Split:
-        """Split rows after ``kept`` columns; other arguments: as in ``Fit``."""
-        tailed = at_least_of(kept)
-        beyond = sum(side.beyond(tailed, kept) for side in sides)
-        return cls(kept, tailed, sum(side.total for side in sides) - beyond, beyond)
-
     @property
     def device_bytes(self) -> int:
         """Bytes on the device, without the offsets of rows."""
@@ -67,6 +58,7 @@ class Split(NamedTuple):
 class Fit:
     """The memory of a device for the rows of a graph.
 
+    what: beginning of messages, up to the number of edges
     fixed: bytes of everything but columns, including searches
     have: bytes that the device has while rows are built; after: and once they are built
     at_least_of: function from a length to a number above those of all rows of at least
@@ -74,6 +66,7 @@ class Fit:
     graph, of incoming edges
     """
 
+    what: str
     fixed: int
     have: int
     after: int
@@ -103,18 +96,17 @@ class Fit:
                 high = kept - 1
         return low
 
-    def at(self, kept: int) -> Split:
-        """Split rows after ``kept`` columns."""
-        return Split.at(kept, self.at_least_of, self.sides)
+    def at(self, kept: int, sides: Sequence[Ranges] = ()) -> Split:
+        """Split rows after ``kept`` columns: those of some sides, by default of all."""
+        sides, tailed = sides or self.sides, self.at_least_of(kept)
+        beyond = sum(side.beyond(tailed, kept) for side in sides)
+        return Split(kept, tailed, sum(side.total for side in sides) - beyond, beyond)
 
-    def problem(self, what: str) -> str:
-        """Return a message which says that LEAST_KEPT columns of a row do not fit.
-
-        what: beginning of the message, up to the number of edges
-        """
+    def problem(self) -> str:
+        """Return a message which says that LEAST_KEPT columns of a row do not fit."""
         split = self.at(LEAST_KEPT)
         return (
-            f"{what} {self.total} directed edges needs "
+            f"{self.what} {self.total} directed edges needs "
             f"{readable(self.fixed + split.device_bytes, needed=True)} of device "
             f"memory with {LEAST_KEPT} columns of a row there, and "
             f"{readable(4 * split.tails, needed=True)} of host memory; the device has "
@@ -135,25 +127,16 @@ class Room:
     host_bytes: int | None
     state: Callable[[ShareCounts], int]
 
-    def kept(self, n: int, numbering: Numbering, sides: Sequence[Ranges]) -> int:
-        """Return how many columns of a row the device keeps, EVERY if it has room.
-
-        sides: as in ``Fit``. Raises OutOfMemory if the device has no room for the heads
-        of rows, or the host for their tails.
-        """
+    def fit(self, n: int, numbering: Numbering, sides: Sequence[Ranges]) -> Fit:
+        """Compute how much of a whole graph fits the device; sides: as in ``Fit``."""
         count, active = len(sides), numbering.active
         held = total_bytes(vertices_table(n, active))
         fixed = held + 8 * count * (active + 1)
         m, at_least = sum(x.total for x in sides) // count, numbering.at_least
         fixed += self.state(whole_counts(n, active, m, at_least, directed=count > 1))
         have = self.free(held + 4 * count * active, SPARE_VERTEX * n)
-        fit = Fit(fixed, have, have, numbering.at_least_of, sides)
-        kept = fit.most()
-        if kept < LEAST_KEPT:
-            raise OutOfMemory(fit.problem(f"a graph of {n} vertices and"))
-        if kept < EVERY:
-            self.check_host(4 * fit.at(kept).tails)
-        return kept
+        what = f"a graph of {n} vertices and"
+        return Fit(what, fixed, have, have, numbering.at_least_of, sides)
 
     def free(self, held: int = 0, spare: int = 0, sharing: int = 1) -> int:
         """Return the free device bytes, plus ``held`` and less ``spare``.
@@ -176,18 +159,6 @@ class Room:
             return False
         return size + more > self.free(sharing=sharing)
 
-    def check_host(self, need: int, what: str = "tails of rows") -> None:
-        """Raise OutOfMemory if tails need more bytes than the host has for them.
-
-        what: what needs the memory, in words
-        """
-        have = self.host_limit()
-        if have is not None and need > have:
-            raise OutOfMemory(
-                f"{what} need {readable(need)} of host memory; there are "
-                f"{readable(have)}"
-            )
-
     def host_limit(self) -> int | None:
         """Return the bytes that the host has for tails; None if no limit is known."""
         if self.host_bytes is not None:
@@ -196,22 +167,32 @@ class Room:
         return None if limit is None else limit - limit // OTHERS
 
 
-def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
-    """Return how many columns of a row all devices keep, or EVERY (collective).
+def agreed_splits(
+    world: World, room: Room, fits: Sequence[Fit], others: int = 0
+) -> list[list[Split | None]]:
+    """Return how rows of each side are split, alike on all devices (collective).
 
-    fits: (index, fit) of each part of this rank
+    fits: of each part of this rank; others: as in ``check_hosts``
 
-    Raises OutOfMemory on all ranks if a device lacks room for LEAST_KEPT columns.
+    The result has a list for each fit, of None if the devices keep all columns. Raises
+    OutOfMemory on all ranks if a device lacks room for LEAST_KEPT columns of a row, or
+    a host for the tails.
     """
     most = [EVERY]
     with errors_of_all(world, ResourceError):
-        for part, fit in fits:
+        for fit in fits:
             most.append(fit.most())
             if most[-1] < LEAST_KEPT:
-                raise OutOfMemory(fit.problem(f"part {part} of"))
+                raise OutOfMemory(fit.problem())
     # mutant: -int(world.allreduce(np.array([-min(most)]), "max")[0]) -> min(most)
     #   : test_split_domains::test_passes
-    return -int(world.allreduce(np.array([-min(most)]), "max")[0])
+    kept = -int(world.allreduce(np.array([-min(most)]), "max")[0])
+    if kept == EVERY:
+        return [[None for _ in fit.sides] for fit in fits]
+    splits = [[fit.at(kept, [side]) for side in fit.sides] for fit in fits]
+    tails = sum(split.tails for some in splits for split in some)
+    check_hosts(world, room, tails, others)
+    return [list(some) for some in splits]
 
 
 def check_total(world: World, room: Room, m: int, free: int) -> None:
@@ -245,8 +226,13 @@ def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
         what += ", outer edges and the subgraphs of parts"
     every = zip(hosts, world.allgather(np.array([4 * tails + others])), strict=True)
     need = sum(int(count[0]) for host, count in every if host == hosts[world.rank])
+    have = room.host_limit()
     with errors_of_all(world, ResourceError):
-        room.check_host(need, what)
+        if have is not None and need > have:
+            raise OutOfMemory(
+                f"{what} need {readable(need)} of host memory; there are "
+                f"{readable(have)}"
+            )
 
 
 class Budget:

@@ -12,7 +12,7 @@ from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
 from distbfs.build.cuda.keys import KeyPasses, Rule, segments
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, Ranges, row_offsets
-from distbfs.build.cuda.room import EVERY, Budget, Split
+from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
@@ -80,11 +80,9 @@ class RowWriter:
     ) -> int:
         """Write columns to ``place(their number)``; return their number."""
         starts, fresh = self._kernels.fresh_before(keys)
-        self._kernels.launch(
+        self._kernels.over(
             self._kernel,
             len(keys),
-            KEYS_TILE,
-            np.uint64(len(keys)),
             keys,
             starts,
             self._bits,
@@ -92,6 +90,7 @@ class RowWriter:
             self._lengths,
             *self._arguments,
             place(fresh),
+            per_block=KEYS_TILE,
         )
         return fresh
 
@@ -252,23 +251,20 @@ def make_rows(
     pairs: Side,
     numbering: Numbering,
     sides: list[Ranges],
-    kept: int,
+    splits: list[Split | None],
     *,
     both: bool,
     wide: bool,
 ) -> dict[str, Any]:
     """Build offsets, columns, m and tails of rows from pairs of ids.
 
-    sides: the numbers of keys of the rows; the first are those of these rows, and are
-    taken from the list
-    kept: number of columns of a row on the device
+    sides, splits: the numbers of keys of the rows, and how rows are split; the first
+    are those of these rows, and are taken from the lists
     both: whether a pair stands for two directed edges
     """
     active = numbering.active
     with kernels.phase("numbering"):
-        ranges, split = sides.pop(0), None
-        if kept < EVERY:
-            split = Split.at(kept, numbering.at_least_of, [ranges])
+        ranges, split = sides.pop(0), splits.pop(0)
         most = pairs.budget.keys_at_once(active, ranges, split)
     with kernels.phase("memory"):
         cuda.release()

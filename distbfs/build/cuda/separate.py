@@ -155,8 +155,12 @@ class Builder:
         """Fill in the ranks of a set from the members per block; count the members."""
         starts = self.kernels.scan(counts)
         blocks = len(counts)
-        self.kernels.launch(
-            "rank_set", blocks, BLOCK, np.uint64(blocks), np.uint32(0), starts, members
+        self.kernels.over(
+            "rank_set",
+            blocks,
+            np.uint32(0),
+            starts,
+            members,
         )
         return int(starts[-1:].get()[0])
 
@@ -193,7 +197,7 @@ class Builder:
         return self._tables
 
     def _made(self, shared: Shared) -> Tables:
-        cupy, launch = cuda.cupy(), self.kernels.launch
+        cupy, over = cuda.cupy(), self.kernels.over
         shape, d = self.shape, len(shared.ids)
         what = "the delegates and normal vertices of all parts"
         with self.kernels.phase("delegates"), cuda.memory_of(what):
@@ -211,11 +215,9 @@ class Builder:
             order = cupy.argsort(ids, kind="stable")
             order = order[cupy.argsort(~degrees[order], kind="stable")]
             ids, degrees = ids[order], degrees[order]
-            launch(
+            over(
                 "number_delegates",
                 d,
-                BLOCK,
-                np.uint64(d),
                 ids,
                 degrees,
                 np.uint32(shape.parts),
@@ -252,8 +254,7 @@ class SeparatedPart:
         loops = cupy.zeros(1, np.uint64)
 
         def count_loops(u: Any, v: Any) -> None:
-            form = np.uint64(len(u)), u, v, *self._own, ends, loops
-            kernels.launch("count_loops", len(u), BLOCK, *form)
+            kernels.over("count_loops", len(u), u, v, *self._own, ends, loops)
 
         builder.keys.expect(2 * self._directed)
         tuples = cupy.zeros(local, np.uint32) if self._directed else ends
@@ -279,17 +280,16 @@ class SeparatedPart:
         if len(keys):
             kernels, bits = self.builder.kernels, self.builder.shape.bits
             starts, _ = kernels.fresh_before(keys)
-            kernels.launch(
+            kernels.over(
                 "measure_rows",
                 len(keys),
-                KEYS_TILE,
-                np.uint64(len(keys)),
                 keys,
                 starts,
                 np.uint32(bits),
                 np.uint32(low),
                 degrees,
                 ends,
+                per_block=KEYS_TILE,
             )
 
     def number(self, threshold: int) -> None:
@@ -304,11 +304,9 @@ class SeparatedPart:
             ids = cupy.empty(delegates, np.uint64)
             high = cupy.empty(delegates, np.uint32)
             self._arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
-            kernels.launch(
+            kernels.over(
                 "number_vertices",
                 local,
-                BLOCK,
-                np.uint64(local),
                 *self._own,
                 np.uint32(self.active),
                 normals,

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
+from distbfs.build.cuda.kernels import FOLDER, KEYS_TILE, Kernels
 from distbfs.build.cuda.ranges import RESERVE
 from distbfs.device import cuda, programs
 from distbfs.device.arrays import brought_here
@@ -248,11 +248,9 @@ class Shares:
         cp, seats = cuda.cupy(), self._dealer.seats
         sizes = cp.zeros(seats.devices, np.uint32)
         parts, devices = np.uint32(len(seats.parts)), np.uint32(seats.devices)
-        self._kernels.launch(
+        self._kernels.over(
             "count_boxes",
             count,
-            BLOCK,
-            np.uint64(count),
             *self._made,
             parts,
             self._seats,
@@ -261,17 +259,16 @@ class Shares:
         )
         ends = self._kernels.scan(sizes)
         starts = ends.get().tolist()
-        self._kernels.launch(
+        self._kernels.over(
             "fill_boxes",
             count,
-            KEYS_TILE,
-            np.uint64(count),
             *self._made,
             parts,
             self._seats,
             devices,
             ends,
             *self._boxed,
+            per_block=KEYS_TILE,
         )
         u, v = ([ids[a:b] for a, b in pairwise(starts)] for ids in self._boxed)
         return u, v

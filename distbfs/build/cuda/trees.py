@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.kernels import Kernels
 from distbfs.device import cuda
 from distbfs.graph.device_graph import SEARCHED_UNIT
 from distbfs.types import DeviceArray
@@ -49,26 +49,25 @@ def rank_trees(
     links: uint64 [n], degrees and sums of neighbours, see graph.cu; changed in place
     """
     cupy, n = cuda.cupy(), len(degrees)
-    every = np.uint64(n)
     leaves, size = cupy.empty(n, np.uint32), cupy.zeros(1, np.uint32)
-    kernels.launch("list_leaves", n, BLOCK, every, degrees, leaves, size)
+    kernels.over("list_leaves", n, degrees, leaves, size)
     count = int(size.get()[0])
     if not count:
         return None
     ranks = cupy.zeros(n, np.uint8)
     for number in range(1, MOST_ROUNDS + 1):
-        form = np.uint64(count), leaves, links, np.uint32(number), ranks
-        kernels.launch("choose_leaves", count, BLOCK, *form)
+        form = leaves, links, np.uint32(number), ranks
+        kernels.over("choose_leaves", count, *form)
         later, size = cupy.empty(count, np.uint32), cupy.zeros(1, np.uint32)
-        kernels.launch("take_leaves", count, BLOCK, *form, later, size)
+        kernels.over("take_leaves", count, *form, later, size)
         leaves, count = later, int(size.get()[0])
         if not count:
             break
     del leaves, later, form
     trees = TreeRanks(ranks, *(cupy.empty(n, np.uint32) for _ in range(2)))
-    kernels.launch("split_trees", n, BLOCK, every, degrees, links, *trees)
+    kernels.over("split_trees", n, degrees, links, *trees)
     counts = cupy.zeros(3, np.uint64)
-    kernels.launch("count_trees", n, BLOCK, every, degrees, *trees[:2], counts)
+    kernels.over("count_trees", n, degrees, *trees[:2], counts)
     core, hang, loose = (int(x) for x in counts.get())
     fill = -core % SEARCHED_UNIT
     return None if loose < fill or hang <= fill else trees

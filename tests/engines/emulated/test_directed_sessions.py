@@ -13,7 +13,6 @@ from worlds import on_ranks
 
 import distbfs
 from distbfs.benchmark.graph500 import validation_of
-from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import LEAST_KEPT, Fit
 from distbfs.errors import LaunchError, OutOfMemory, UsageError
@@ -265,7 +264,7 @@ def test_rows_in_host_memory(monkeypatch):
 
 def test_rows_in_host_memory_between_domains(monkeypatch):
     """Each row keeps eight columns; what is held back is told."""
-    monkeypatch.setattr(inner_domains, "agreed_kept", lambda *_: LEAST_KEPT)
+    monkeypatch.setattr(Fit, "most", lambda _: LEAST_KEPT)
     source = GRAPHS["kronecker"]
     form = {"directed": True, "engine": "xbfs", "domain": 1, "host_memory": 1 << 20}
     with distbfs.open(source, **form) as session:

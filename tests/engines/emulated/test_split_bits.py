@@ -21,7 +21,7 @@ from worlds import ThreadExchange, on_ranks
 
 import distbfs
 from distbfs.build.cuda import inner_domains
-from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
+from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import domain_group, domain_share
 from distbfs.multisearch.base import RunOptions
@@ -227,15 +227,15 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
             member = one
             need = bytes_needed(member, 1, levels=True, sums=3) + RESERVE
             assert bytes_beside(one.n, one.active, devices, 0) >= need
-    state = []
+    state, fit = [], Room.fit
 
     def watch(self, n, numbering, sides):
         at_least = numbering.at_least
         counts = whole_counts(n, made.active, made.m // len(sides), at_least)
         state.append(self.state(counts))
-        return EVERY
+        return fit(self, n, numbering, sides)
 
-    monkeypatch.setattr(Room, "kept", watch)
+    monkeypatch.setattr(Room, "fit", watch)
     for beside in (None, bytes_beside):
         request = Request() if beside is None else Request(beside=beside)
         open_tuples(source, request=request, engine="xbfs").close()

@@ -13,13 +13,12 @@ from graphs import Tuples, check_search, complete, kronecker, some_roots, unifor
 import distbfs
 from distbfs.build.cuda import room as rooms
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.room import Fit, Room
 from distbfs.device import cuda
 from distbfs.device.host_memory import pinned
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.options import BuildOptions
-from distbfs.partition.share import whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import device_holding
 from distbfs.store.write import write_graph
@@ -166,7 +165,7 @@ def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
 @pytest.mark.thorough
 def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
     """Edges out and in; of tuples, of a store, and of a graph of Python's."""
-    monkeypatch.setattr(device_holding.Room, "kept", at_eight)
+    monkeypatch.setattr(Fit, "most", at_eight)
     source = arcs_of(GRAPHS["kronecker"])
     write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions(directed=True))
     graph = distbfs.Graph.from_edges(source.u, source.v, source.n, directed=True)
@@ -195,12 +194,9 @@ def test_sessions_of_directed_graphs(tmp_path, monkeypatch):
                 np.testing.assert_array_equal(level, other.distances(root))
 
 
-def at_eight(self, n, numbering, sides):
-    """Instead of ``Room.kept``: as if eight columns of a row fitted."""
-    assert len(sides) == 2
-    total = sum(side.total for side in sides)
-    counts = n, numbering.active, total // 2, numbering.at_least
-    assert self.state(whole_counts(*counts, directed=True)) > 0
+def at_eight(fit):
+    """Instead of ``Fit.most``: as if eight columns of a row fitted."""
+    assert len(fit.sides) == 2
     return 8
 
 
