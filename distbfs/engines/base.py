@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.distinct import distinct
+from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.options import SearchOptions, check_choice, depth_limit
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
@@ -63,6 +65,25 @@ class Until:
         object.__setattr__(self, "depth", depth_limit("depth_limit", self.depth))
         if self.targets is not None and not len(self.targets):
             object.__setattr__(self, "targets", None)
+
+    def beyond(self, root: Root, n: int) -> Until:
+        """Return these conditions with each target once, ascending, without roots.
+
+        Roots are found before the first level: if all targets are, nothing follows it.
+
+        n: number of vertices
+
+        Raises UsageError for a target that is not a vertex.
+        """
+        if self.targets is None:
+            return self
+        targets: Ids = distinct(np.asarray(self.targets, dtype=np.int64))
+        for target in targets[[0, -1]].tolist():
+            if not 0 <= target < n:
+                raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
+        others = targets[~np.isin(targets, root)]
+        # mutant: Until(0) -> Until() : test_until_fast::test_levels_and_targets
+        return Until(self.depth, others) if len(others) else Until(0)
 
 
 WHOLE = Until()

@@ -27,7 +27,6 @@ from distbfs.search.sources import (
     read_once,
     read_targets,
     vertices_of,
-    without_roots,
 )
 from distbfs.search.view import View
 from distbfs.timing import Trace, kept
@@ -453,9 +452,9 @@ class Session:
             inside: Root
             if isinstance(root, np.ndarray):
                 inside = np.sort(self.vertices.inside(root))
-                until = without_roots(until, inside)
             else:
                 inside = self.vertices.one_inside(root)
+            until = until.beyond(inside, self.n)
             first = int(root[0]) if isinstance(root, np.ndarray) else root
             self._searches += 1
             turn = self._searches

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.engines.base import Until
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 
@@ -75,14 +74,6 @@ def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) ->
             return distinct(several.astype(np.int64))
         several = several[wrong[:1]].tolist()
     return distinct(np.array([id_of(vertex) for vertex in several], dtype=np.int64))
-
-
-def without_roots(until: Until, roots: Ids) -> Until:
-    """Remove the roots, int64 [k], from the targets of ``until``: they are reached."""
-    if until.targets is None:
-        return until
-    others = until.targets[~np.isin(until.targets, roots)]
-    return Until(until.depth, others) if len(others) else Until(0)
 
 
 def described(sources: list[Any]) -> str:

@@ -249,6 +249,7 @@ class BetweenDomains(Runner):
         stop: passed on all ranks or on none, called before each level; if it returns
         True on one, all ranks raise SearchStopped
         """
+        until = until.beyond(root, self._layout.n)
         clock, before = Stopwatch(self.trace), self._exchange.traffic.total("parents")
         parents = parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
@@ -460,7 +461,7 @@ class BetweenDomains(Runner):
         self._hidden = self._delegates.count
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
-            targets = self._targets(np.setdiff1d(until.targets, root))
+            targets = self._targets(until.targets)
         own: list[Root | None]
         delegate: Root | None
         if isinstance(root, np.ndarray):

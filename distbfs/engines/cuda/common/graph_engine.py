@@ -94,10 +94,6 @@ class ById:
         """
         if until.targets is None:
             return until
-        outside = (until.targets < 0) | (until.targets >= self.graph.n)
-        if outside.any():
-            target = until.targets[outside][0]
-            raise UsageError(f"target is {target}; allowed: 0 to {self.graph.n - 1}")
         numbers = self.graph.numbers[cuda.cupy().asarray(until.targets)].get()
         reachable = (numbers != ISOLATED).all()
         # mutant: .astype(np.int64) if reachable else None -> [numbers !=
@@ -117,7 +113,7 @@ class ById:
             raise UsageError("this engine searches from one vertex, not from a set")
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
-        ends = self._by_number(until)
+        ends = self._by_number(until.beyond(root, self.graph.n))
         self._params.root = root
         number = int(self.graph.numbers[root])
         if number == ISOLATED:

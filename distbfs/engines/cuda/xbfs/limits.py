@@ -1,19 +1,14 @@
-"""Limits of searches by method ``fast``: of pushes, levels and targets."""
+"""Limits of searches by method ``fast``: of pushes and levels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from distbfs.distinct import distinct
 from distbfs.errors import UsageError
 
 if TYPE_CHECKING:
     from distbfs.device.structures import Record
-    from distbfs.engines.base import Until
-    from distbfs.types import Ids, Root
 
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 MARK_SHARE = 16  # of all edges; see ``PushLimits``
@@ -66,22 +61,3 @@ def one_way(direction: str, m: int = 0) -> dict[str, int]:
     if direction == "push" and m >= 1 << 32:
         raise UsageError("direction 'push' allows fewer than 2^32 edges a device")
     return {f"{way}_only": direction == way for way in ("push", "pull")}
-
-
-def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
-    """Return (last level, targets or None); a search ends early with the last target.
-
-    Targets are ids, int64 [k], without roots, which are found before the first level.
-
-    Raises UsageError for a target that is not a vertex.
-    """
-    last = NO_LIMIT if until.depth is None else until.depth
-    if until.targets is None or not len(until.targets):
-        return last, None
-    targets: Ids = distinct(np.asarray(until.targets, dtype=np.int64))
-    for target in targets[[0, -1]].tolist():
-        if not 0 <= target < n:
-            raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
-    others = targets[~np.isin(targets, root)]
-    # mutant: 0, -> last, : test_until_fast::test_levels_and_targets
-    return (last, others) if len(others) else (0, None)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.structures import structure
 from distbfs.engines.base import NO_PATH, ShortestPath
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.xbfs.arrays import KERNELS
 from distbfs.partition.share import Share
 from distbfs.types import Ids
@@ -42,17 +42,7 @@ class DeviceLookups:
     """
 
     def __init__(self, graph: Share) -> None:
-        in_offsets, in_columns = graph.pulled
-        self.pairs = structure(SOURCE, "Pairs")(
-            row=graph.offsets,
-            in_row=in_offsets,
-            adj=graph.columns,
-            in_adj=in_columns,
-            numbers=graph.numbers,
-            members=graph.members,
-            vertices=graph.vertices,
-            lookups=STEPS,
-        )
+        self.pairs = arguments(SOURCE, "Pairs", graph, lookups=STEPS)
         module, blocks = programs.Module(SOURCE), 8 * cuda.multiprocessors()
         self.near, self._paths = (
             module.kernel(name).prepare(self.pairs, blocks, THREADS)

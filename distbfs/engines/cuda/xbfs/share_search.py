@@ -26,7 +26,7 @@ from distbfs.device.take import Back
 from distbfs.engines.base import PRUNED, TAIL_BYTES, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, HEADER, ROWS, Arrays
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
-from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, last_and_targets
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT
 from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, way_of
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DeviceArray, Ids, Root, Stop, World
@@ -221,7 +221,9 @@ class ShareSearch:
         Raises UsageError for a target that is not a vertex.
         """
         p, layout, several = self.own, self.layout, isinstance(root, np.ndarray)
-        last, targets = last_and_targets(until, root, layout.n)
+        until = until.beyond(root, layout.n)
+        last = NO_LIMIT if until.depth is None else until.depth
+        targets = until.targets
         own = None if targets is None else self._owned(targets)
         self.arrays.end_with(last, own)
         if not self._levels:  # records count the vertices of levels
