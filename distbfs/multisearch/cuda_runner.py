@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Any
 
@@ -57,12 +57,9 @@ class CudaRunner(ProblemRunner):
         """Describe the rows in host memory; see ``ProblemRunner``."""
         return where_rows_are(SoloWorld(), [graph])
 
-    @contextmanager
-    def traversals(self, graph: Share) -> Iterator[DeviceTraversals]:
-        """Yield the traversals of a graph; their memory is freed afterwards."""
-        made = DeviceTraversals(SoloWorld(), [graph])
-        with closing(made):
-            yield made
+    def traversals(self, graph: Share) -> AbstractContextManager[DeviceTraversals]:
+        """Return the traversals of a graph; their memory is freed afterwards."""
+        return closing(DeviceTraversals(SoloWorld(), [graph]))
 
     def _run(
         self, problem: Problem, graph: Share, sources: Ids, options: RunOptions

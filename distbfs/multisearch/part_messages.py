@@ -64,7 +64,7 @@ class PartMessages:
         devices: Sequence[int],
         exchange: Exchange,
     ) -> None:
-        self._world, self._placement, self._devices = world, placement, list(devices)
+        self._world, self.placement, self._devices = world, placement, list(devices)
         self._domains, rank = placement.domains, world.rank
         self._own = placement.parts_of(rank)
         self._rank_of = [placement.rank_of(part) for part in range(placement.parts)]
@@ -116,7 +116,7 @@ class PartMessages:
             if self._rank_of[route.source] != rank:
                 coming.append((route, words * count))
                 continue
-            place = self._placement.device_of(route.source)
+            place = self.placement.device_of(route.source)
             with peer_memory.on_device(self._devices[place]):
                 array = items(place, route.group, count)
             if self._rank_of[route.goal] != rank:
@@ -132,12 +132,12 @@ class PartMessages:
     @contextmanager
     def _at_goal(self, route: Route) -> Iterator[None]:
         """Make the receiving device current."""
-        device = self._devices[self._placement.device_of(route.goal)]
+        device = self._devices[self.placement.device_of(route.goal)]
         with peer_memory.on_device(device), cuda.memory_of("words that arrive"):
             yield
 
     def _arrival(self, route: Route, array: DeviceArray) -> Arrival:
-        place = self._placement.device_of(route.goal)
+        place = self.placement.device_of(route.goal)
         delegates = route.group >= self._domains.shares
         return Arrival(place, route.source, delegates, array)
 
@@ -147,7 +147,7 @@ class PartMessages:
         gathered = self._world.allgather(np.concatenate(counts))
         for rank, own in enumerate(gathered):
             at = 0
-            for part in self._placement.parts_of(rank):
+            for part in self.placement.parts_of(rank):
                 end = at + self._domains.shares + len(self._domains.lanes_of(part))
                 sizes[part] = own[at:end].tolist()
                 at = end
@@ -181,7 +181,7 @@ class PartMessages:
         coming: Sequence[tuple[Route, int]],
     ) -> list[Arrival]:
         """Send on the streams of the exchange (collective)."""
-        streams, place_of, events = self._streams, self._placement.device_of, []
+        streams, place_of, events = self._streams, self.placement.device_of, []
         if streams is None:
             raise ValueError("there are no streams")
         arrived = []
