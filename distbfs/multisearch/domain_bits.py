@@ -22,7 +22,6 @@ from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import check_sources
 from distbfs.multisearch.cuda_bits import SEARCHES
-from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, BitShare, LaunchedShare
@@ -31,6 +30,7 @@ from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.ranks.agreement import errors_of_all
+from distbfs.search.domain_group import DomainGroup
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ import distbfs
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.multisearch import domain_group, domain_share
+from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -34,7 +34,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.share import whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 from distbfs.search.choose import Request, choose_runner
 from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
