@@ -47,8 +47,7 @@ class CudaRunner(ProblemRunner):
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
         def state(share: ShareCounts) -> int:
-            beside = bytes_beside(share.local, share.active, 1, 0)
-            return max(beside, engine.search_bytes(share))
+            return max(bytes_beside(share), engine.search_bytes(share))
 
         room = Room(limits.device_memory, limits.host_memory, state)
         return graph_of_part(self.name, part, room)
