@@ -208,10 +208,11 @@ class DeviceTraversals(Traversals["domain_bits.DomainBitSearches"]):
         """Return dependencies of the first sources; see ``Traversals``.
 
         The traversal has few lanes, since the values of its searches need memory. It
-        has one source if devices have columns in host memory, which these traversals do
-        not read.
+        has one source if any device has columns in host memory, which these traversals
+        do not read.
         """
-        if self._members[0].tails is not None:  # all have tails, or none
+        split = any(member.tails is not None for member in self._members)
+        if self._world.allreduce(np.array([int(split)]), "max")[0]:
             return super().dependencies(sources, options)
         wanted = Wanted(levels=True, counts=False, stop=options.stop)
         searches, count = self.run(sources[: cuda_bits.SEARCHES], options, wanted)
