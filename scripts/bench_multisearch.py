@@ -27,7 +27,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.multisearch.apps.betweenness import dependencies, scaled
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import width_for
-from distbfs.multisearch.part_bits import BitSearch
+from distbfs.multisearch.part_bits import PartBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -56,7 +56,7 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
     sources = part.vertices[picked].astype(np.int64)
     threads = cc.thread_count()
     whole = OpenMPEngine(SearchOptions("openmp", parents=False)).whole(part)
-    search = BitSearch(part, width_for(count), threads)
+    search = PartBitSearches(SoloWorld(), [part], width_for(count), threads)
     out = {kind: np.zeros((count, part.layout.n), kind) for kind in ("int8", "int32")}
 
     def one_by_one() -> list[Any]:

@@ -16,7 +16,7 @@ from distbfs.errors import ValidationError
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import LARGEST, SEARCHES
+from distbfs.multisearch.cuda_bits import LANES, SEARCHES
 from distbfs.multisearch.cuda_problems import DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
@@ -96,7 +96,7 @@ def sources_of(graph: Share, count: int, seed: int) -> Any:
     return take(graph.vertices, numbers).astype(np.int64)
 
 
-def bit_searches(graph: Share, width: int = LARGEST) -> DomainBitSearches:
+def bit_searches(graph: Share, width: int = SEARCHES * LANES[-1]) -> DomainBitSearches:
     """Return bit-parallel searches of a whole graph on one device."""
     lanes = width // SEARCHES
     return DomainBitSearches(SoloWorld(), [graph], lanes=lanes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -55,6 +55,9 @@ from distbfs.search.result_file import partial_name
 from distbfs.search.result_table import check_ending
 from distbfs.timing import clock
 from distbfs.types import Ids, World
+
+if TYPE_CHECKING:
+    from distbfs.partition.share import ShareCounts
 
 COUNT = re.compile("[0-9]{1,18}")
 
@@ -272,12 +275,12 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
     return None if have is None else have // hosts.count(hosts[world.rank])
 
 
-def beside_searches(n: int, active: int, devices: int, targets: int) -> int:
+def beside_searches(share: ShareCounts) -> int:
     """Return the bytes that searches of one traversal take on a device; see ``Beside``.
 
     The module that knows needs CUDA, and is imported only if devices search.
     """
-    return domain_members.bytes_beside(n, active, devices, targets)
+    return domain_members.bytes_beside(share)
 
 
 def make_searcher(

@@ -95,14 +95,15 @@ def _kernel_on(
     device: int,  # noqa: ARG001 - one each
     source: Path,
     name: str,
+    **definitions: str | int,
 ) -> Kernel:
-    return Module(source).kernel(name)
+    return Module(source, **definitions).kernel(name)
 
 
-def kernel_here(source: Path, name: str) -> Kernel:
-    """Return a kernel compiled without definitions, loaded once on each device."""
+def kernel_here(source: Path, name: str, **definitions: str | int) -> Kernel:
+    """Return a kernel, whose module each device loads once."""
     cupy = cuda.cupy()
-    return _kernel_on(cupy, int(cupy.cuda.Device()), source, name)
+    return _kernel_on(cupy, int(cupy.cuda.Device()), source, name, **definitions)
 
 
 @dataclass

@@ -197,13 +197,17 @@ class Link:
         with self.group():
             for end, words in zip(self.ends, buffers, strict=True):
                 end.gather(words[0, :1], words[2])
-        for end in self.ends:
-            self.wait(end.mark())
+        self.finish()
 
     def follow(self) -> None:
         """Make these streams wait for the callers'."""
         for end in self.ends:
             end.follow()
+
+    def finish(self) -> None:
+        """Wait for all calls so far; see ``wait``."""
+        for end in self.ends:
+            self.wait(end.mark())
 
     def wait(self, event: Any) -> None:
         """Wait for an event of a stream.
@@ -248,8 +252,7 @@ class Link:
                 for target in ends.keys() & set(copy.targets):
                     if copy.into[target].size:
                         ends[target].receive(copy.into[target], copy.source)
-        for end in self.ends:
-            self.wait(end.mark())
+        self.finish()
 
     def hold(self, *items: object) -> None:
         """Keep memory alive that NCCL may still read or write."""

@@ -18,7 +18,6 @@ KERNELS = Path(__file__).parent
 LEVELS = KERNELS / "bits_levels.cu"
 SEARCHES = 128  # of a lane
 LANES = (1, 2, 4)  # of a row
-LARGEST = SEARCHES * LANES[-1]
 THREADS = 1024
 MARKS = 4
 MORE_PLANES = 4  # added at a time

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Any
 
@@ -47,8 +47,7 @@ class CudaRunner(ProblemRunner):
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
         def state(share: ShareCounts) -> int:
-            beside = bytes_beside(share.local, share.active, 1, 0)
-            return max(beside, engine.search_bytes(share))
+            return max(bytes_beside(share), engine.search_bytes(share))
 
         room = Room(limits.device_memory, limits.host_memory, state)
         return graph_of_part(self.name, part, room)
@@ -57,12 +56,9 @@ class CudaRunner(ProblemRunner):
         """Describe the rows in host memory; see ``ProblemRunner``."""
         return where_rows_are(SoloWorld(), [graph])
 
-    @contextmanager
-    def traversals(self, graph: Share) -> Iterator[DeviceTraversals]:
-        """Yield the traversals of a graph; their memory is freed afterwards."""
-        made = DeviceTraversals(SoloWorld(), [graph])
-        with closing(made):
-            yield made
+    def traversals(self, graph: Share) -> AbstractContextManager[DeviceTraversals]:
+        """Return the traversals of a graph; their memory is freed afterwards."""
+        return closing(DeviceTraversals(SoloWorld(), [graph]))
 
     def _run(
         self, problem: Problem, graph: Share, sources: Ids, options: RunOptions

@@ -22,7 +22,6 @@ from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import check_sources
 from distbfs.multisearch.cuda_bits import SEARCHES
-from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, BitShare, LaunchedShare
@@ -31,11 +30,12 @@ from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.share import Share
 from distbfs.plan import pull_shares
 from distbfs.ranks.agreement import errors_of_all
+from distbfs.search.domain_group import DomainGroup
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.multisearch.part_messages import PartMessages
-    from distbfs.partition.layout import Placement
+    from distbfs.search.session import Session
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
@@ -46,9 +46,7 @@ class DomainBitSearches(PartSearches):
 
     members: this rank's members, in the order of ``placement``; lanes: number of lanes,
     each of 128 searches
-    placement: where the shares of several domains are; None if all devices are one
-    domain
-    messages: sends messages between these domains
+    messages: sends messages between several domains; None if all devices are one
     pull_edges: pull frontiers of this many edges or more (default: a share of all)
 
     launched: the share that makes all levels in one launch, None if the host leads
@@ -62,11 +60,11 @@ class DomainBitSearches(PartSearches):
         members: Sequence[Share],
         *,
         lanes: int = 1,
-        placement: Placement | None = None,
         messages: PartMessages | None = None,
         pull_edges: int | None = None,
+        session: Session | None = None,
     ) -> None:
-        super().__init__(world)
+        super().__init__(world, session)
         self.lanes, self.width = lanes, SEARCHES * lanes
         self._layout, self._messages = members[0].layout, messages
         edges = np.array([sum(member.m for member in members)])
@@ -84,6 +82,7 @@ class DomainBitSearches(PartSearches):
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
         devices = [member.cuda_device for member in members]
+        placement = None if messages is None else messages.placement
         self._group = DomainGroup(world, devices, placement)
         try:
             self._shares = self._group.make(

@@ -29,7 +29,7 @@ from distbfs.multisearch.cuda_bits import (
     RESERVE,
     SEARCHES,
 )
-from distbfs.partition.share import GRANULE, Share
+from distbfs.partition.share import GRANULE, Share, ShareCounts
 from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ def outer_table(lanes: int, active: int, targets: int, normals: int) -> ArrayTab
     }
 
 
-def bytes_beside(n: int, active: int, devices: int, targets: int) -> int:
+def bytes_beside(share: ShareCounts) -> int:
     """Return the bytes of a traversal of SEARCHES searches, as ``Request.beside``."""
-    lanes, granules = LANES[0], -(-active // GRANULE) + 1
-    shared = shared_table(lanes, granules, devices)
-    own = own_table(lanes, n, active, levels=True, sums=len(SUMS))
+    lanes, active, targets = LANES[0], share.active, share.targets
+    shared = shared_table(lanes, -(-active // GRANULE) + 1, share.devices)
+    own = own_table(lanes, share.local, active, levels=True, sums=len(SUMS))
     outer = outer_table(lanes, active, targets, active) if targets else {}
     return RESERVE + sum(map(total_bytes, (shared, own, outer)))
 

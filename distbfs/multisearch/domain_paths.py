@@ -41,11 +41,11 @@ from distbfs.partition.share import GRANULE
 from distbfs.ranks.agreement import errors_of_all
 
 if TYPE_CHECKING:
-    from distbfs.multisearch.domain_group import DomainGroup
     from distbfs.multisearch.domain_share import BitShare
     from distbfs.multisearch.part_messages import Arrival, PartMessages
     from distbfs.partition.share import Outer as OuterEdges
     from distbfs.partition.share import Share
+    from distbfs.search.domain_group import DomainGroup
     from distbfs.types import Array, DeviceArray, Ids, Stop
 
 WIDTHS = (8, 32)  # searches at a time

@@ -292,8 +292,8 @@ class BitShare:
             words=4 * self.lanes,
             planes=len(planes),
         )
-        module = programs.Module(LEVELS, LEVEL=f"u{8 * out.dtype.itemsize}")
-        module.kernel("matrix").prepare(matrix, 8 * cuda.multiprocessors(), 256)()
+        kernel = programs.kernel_here(LEVELS, "matrix", LEVEL=programs.word_of(out))
+        kernel.prepare(matrix, 8 * cuda.multiprocessors(), 256)()
 
     def block_levels(self, deepest: int, block: int, count: int) -> Array:
         """Return the levels of searches from ``block`` * BLOCK on, by local id.

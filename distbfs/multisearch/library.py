@@ -273,15 +273,14 @@ def search_many(
     **options
         Options of the application, such as ``hops``, and those of ``RunOptions``:
         ``batch`` (searches at a time), ``threads``, ``depth`` (the last level),
-        ``direction``, ``bits``, ``memory`` (bytes); for engine "xbfs" also ``method``,
-        ``threshold``, ``device_memory`` and ``host_memory`` (bytes). With
-        ``samples=K``, "closeness", "harmonic" and "betweenness" are estimated for all
-        vertices from K random sources; with ``error=EPS``, from as many sources as this
-        error requires. With a probability of ``confidence`` (0.95 by default), all
-        exact values lie between the results "low" and "high". EPS is a share of the
-        largest possible value, which is n - 1 for "harmonic" and 1 for "betweenness";
-        for "closeness", EPS is the error of mean distances as a share of the diameter
-        of the largest component.
+        ``method``, ``memory`` (bytes); for engine "xbfs" also ``threshold``,
+        ``device_memory`` and ``host_memory`` (bytes). With ``samples=K``, "closeness",
+        "harmonic" and "betweenness" are estimated for all vertices from K random
+        sources; with ``error=EPS``, from as many sources as this error requires. With a
+        probability of ``confidence`` (0.95 by default), all exact values lie between
+        the results "low" and "high". EPS is a share of the largest possible value,
+        which is n - 1 for "harmonic" and 1 for "betweenness"; for "closeness", EPS is
+        the error of mean distances as a share of the diameter of the largest component.
 
     Returns
     -------

@@ -28,16 +28,16 @@ from distbfs.errors import SearchStopped
 from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
 from distbfs.multisearch.bits import LANE, WordRows, array_table, prepare
-from distbfs.multisearch.part_loop import PartSearches, Wanted, of_whole
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of
-from distbfs.ranks.world import SoloWorld
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
     from distbfs.partition.part import Part
+    from distbfs.search.session import Session
     from distbfs.types import Array, Ids, Words, World
 
 SHIFT, MASK = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
@@ -120,20 +120,26 @@ class PartBitSearches(PartSearches):
     """Searches the parts of all ranks in host memory.
 
     parts: this rank's parts, at least one; lanes: number of lanes of a word, each of 64
-    searches
+    searches; threads: 0 means this rank's share of the cores
     """
 
     def __init__(
-        self, world: World, parts: Sequence[Part], lanes: int, threads: int
+        self,
+        world: World,
+        parts: Sequence[Part],
+        lanes: int,
+        threads: int,
+        session: Session | None = None,
     ) -> None:
-        super().__init__(world)
+        super().__init__(world, session)
         self._parts, self.lanes, self.width = list(parts), lanes, LANE * lanes
+        self.whole, self.threads = is_whole(parts[0]), threads
         threads = cc.thread_count(threads)
         self._threads, self._layout = ctypes.c_int(threads), parts[0].layout
         self._placement = Placement(self._layout.parts, world.size)
         self._delegates = WordRows(parts[0].delegate_count, lanes, threads)
         self._normals = [rows_of(part, lanes, threads) for part in parts]
-        self._outer = [OuterEnds(part, lanes) for part in parts if not is_whole(part)]
+        self._outer = [] if self.whole else [OuterEnds(x, lanes) for x in parts]
         self._delegate_numbers = DelegateNumbers(parts[0].delegates)
 
     @property
@@ -299,20 +305,12 @@ class PartBitSearches(PartSearches):
         normals = [rows.sums[name] for rows in self._normals]
         return self._by_local(normals, self._delegates.sums.get(name, normals[0][:0]))
 
-
-class BitSearch(PartBitSearches):
-    """Searches a whole graph: one part without delegates.
-
-    The ids of results are those of the part, unless ``by_id`` is set.
-    """
-
-    def __init__(self, part: Part, lanes: int, threads: int) -> None:
-        super().__init__(SoloWorld(), [part], lanes, threads)
-        self._part, self._rows = part, self._normals[0]
-
     def _search(self, wanted: Wanted) -> int:
-        """Search all levels in C; return the largest level."""
-        rows, library, view = self._rows, self._rows.library, self._rows.view
+        """Search, a whole graph by one call of C; return the largest level."""
+        if not self.whole:
+            return super()._search(wanted)
+        rows = self._normals[0]
+        library, view = rows.library, rows.view
         call, way = LongCall(library, wanted.stop), DIRECTIONS[wanted.direction]
         view.stop = call.stop
         view.limit = NO_LIMIT if wanted.limit is None else wanted.limit
@@ -327,24 +325,25 @@ class BitSearch(PartBitSearches):
 
     @property
     def records(self) -> np.recarray[Any, Any]:
-        """Records of the levels; the last level finds nothing unless there was a limit.
+        """Records of the levels of a whole graph.
 
+        The last level finds nothing unless there was a limit.
         direction: 0 for a push, 1 for a pull; frontier: vertices whose edges the level
         read first; checks: number of edge checks
         """
-        rows = self._rows
+        rows = self._normals[0]
         return rows.records[1 : rows.view.level + 1].view(np.recarray)
 
     def put_levels(self, out: Array) -> None:
         """Write levels by id; see ``PartSearches``."""
-        if self.by_id is not of_whole:
+        if not self.whole or self._session is not None:
             super().put_levels(out)
             return
         count, n = out.shape
-        state, numbers = self._rows.state, self._part.numbers
+        rows, numbers = self._normals[0], self._parts[0].numbers
         form = count, ctypes.c_int(KINDS.get(out.dtype.name, FLAGS)), n
-        arguments = cc.arguments(state, numbers, *form, out)
-        library = self._rows.library
+        arguments = cc.arguments(rows.state, numbers, *form, out)
+        library = rows.library
         LongCall(library)(library.bits_spread, *arguments, self._threads)
 
 

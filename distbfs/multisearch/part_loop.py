@@ -12,16 +12,18 @@ Source: Then et al., The more the merrier, VLDB 2014.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.errors import SearchStopped
+from distbfs.exchange.router import gather
 from distbfs.multisearch.base import SUMS
 
 if TYPE_CHECKING:
+    from distbfs.search.session import Session
     from distbfs.types import Array, Ids, Stop, World
 
 
@@ -46,26 +48,21 @@ class Wanted:
     continued: bool = False
 
 
-def of_whole(shards: Sequence[Array], dtype: type[np.number[Any]]) -> Array:  # noqa: ARG001
-    """Return the only shard, of a whole graph whose local ids are those of results."""
-    return shards[0]
-
-
 class PartSearches(ABC):
     """Searches the parts of all ranks; methods are collective.
 
-    width: the most searches of a traversal; deepest: largest level of the last
-    traversal
-    by_id: function from values by local id of each part, and their dtype, to values by
-    id, [n] on ranks that need results
+    session: the session whose parts are searched; None for one whole graph, whose local
+    ids are those of results
+    lanes: number of lanes of a word; width: the most searches of a traversal
+    deepest: largest level of the last traversal
     """
 
+    lanes: int
     width: int
     deepest: int
-    by_id: Callable[[Sequence[Array], type[np.number[Any]]], Array]
 
-    def __init__(self, world: World) -> None:
-        self._world, self.by_id = world, of_whole
+    def __init__(self, world: World, session: Session | None) -> None:
+        self._world, self._session = world, session
         self._count = 0  # searches of the last run
         self._edges = 0  # out of the frontier, of all parts
         self._wanted = Wanted()
@@ -106,14 +103,21 @@ class PartSearches(ABC):
         own = np.ascontiguousarray(self._own_counts()[:, : self._count].T)
         return self._world.allreduce(own)[:, : self.deepest + 1]
 
+    def _by_id(self, shards: Sequence[Array], dtype: type[np.number[Any]]) -> Array:
+        """Convert values by local id of each part to [n] on rank 0, [0] on others."""
+        if self._session is None:
+            return shards[0]
+        block = self._session.vertices.block(shards, dtype)
+        return np.concatenate(gather(self._world, block))
+
     def sum_by_id(self, name: str) -> Array:
-        """Return a sum of ``base.SUMS`` by id, [n], on ranks that need results."""
-        return self.by_id(self.sums(name), np.dtype(SUMS[name]).type)
+        """Return a sum of ``base.SUMS`` by id, [n] on rank 0, [0] on others."""
+        return self._by_id(self.sums(name), np.dtype(SUMS[name]).type)
 
     def put_levels(self, out: Array) -> None:
         """Write levels by id to ``out``, [k, n]; if it is unsigned, reachability."""
         for search, row in enumerate(out):
-            level = self.by_id(self.levels(search), np.int32)
+            level = self._by_id(self.levels(search), np.int32)
             row[...] = level if out.dtype.kind == "i" else level >= 0
 
     def tail_counts(self) -> dict[str, int]:

@@ -7,8 +7,8 @@ streams (NCCL), else through host memory and MPI; on one rank, from device to de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +64,7 @@ class PartMessages:
         devices: Sequence[int],
         exchange: Exchange,
     ) -> None:
-        self._world, self._placement, self._devices = world, placement, list(devices)
+        self._world, self.placement, self._devices = world, placement, list(devices)
         self._domains, rank = placement.domains, world.rank
         self._own = placement.parts_of(rank)
         self._rank_of = [placement.rank_of(part) for part in range(placement.parts)]
@@ -110,47 +110,39 @@ class PartMessages:
         leaving: list[tuple[Route, DeviceArray]] = []
         coming: list[tuple[Route, int]] = []
         for route in self._routes:
-            count = sizes[route.source][route.group]
+            count = int(sizes[route.source][route.group])
             if not count:
                 continue
             if self._rank_of[route.source] != rank:
                 coming.append((route, words * count))
                 continue
-            place = self._placement.device_of(route.source)
+            place = self.placement.device_of(route.source)
             with peer_memory.on_device(self._devices[place]):
                 array = items(place, route.group, count)
             if self._rank_of[route.goal] != rank:
                 leaving.append((route, array))
                 continue
-            with self._at_goal(route):
-                arrived.append(self._arrival(route, brought_here(array)))
+            arrived.append(self._arrival(route, partial(brought_here, array)))
         if self._world.size > 1:
             pass_on = self._by_host if self._streams is None else self._by_streams
             arrived += pass_on(leaving, coming)
         return arrived
 
-    @contextmanager
-    def _at_goal(self, route: Route) -> Iterator[None]:
-        """Make the receiving device current."""
-        device = self._devices[self._placement.device_of(route.goal)]
-        with peer_memory.on_device(device), cuda.memory_of("words that arrive"):
-            yield
+    def _arrival(self, route: Route, make: Callable[[], DeviceArray]) -> Arrival:
+        """Return the items that ``make`` returns while their device is current."""
+        place = self.placement.device_of(route.goal)
+        device = peer_memory.on_device(self._devices[place])
+        with device, cuda.memory_of("words that arrive"):
+            items = make()
+        return Arrival(place, route.source, route.group >= self._domains.shares, items)
 
-    def _arrival(self, route: Route, array: DeviceArray) -> Arrival:
-        place = self._placement.device_of(route.goal)
-        delegates = route.group >= self._domains.shares
-        return Arrival(place, route.source, delegates, array)
-
-    def _all_counts(self, counts: Sequence[Ids]) -> dict[int, list[int]]:
+    def _all_counts(self, counts: Sequence[Ids]) -> dict[int, Ids]:
         """Return the number of items in each group of all parts (collective)."""
-        sizes = {}
-        gathered = self._world.allgather(np.concatenate(counts))
-        for rank, own in enumerate(gathered):
-            at = 0
-            for part in self._placement.parts_of(rank):
-                end = at + self._domains.shares + len(self._domains.lanes_of(part))
-                sizes[part] = own[at:end].tolist()
-                at = end
+        sizes: dict[int, Ids] = {}
+        for rank, own in enumerate(self._world.allgather(np.concatenate(counts))):
+            parts, domains = self.placement.parts_of(rank), self._domains
+            ends = np.cumsum([domains.shares + len(domains.lanes_of(x)) for x in parts])
+            sizes |= zip(parts, np.split(own, ends[:-1]), strict=True)
         return sizes
 
     def _by_host(
@@ -165,14 +157,12 @@ class PartMessages:
             with array.device:
                 sent[self._rank_of[route.goal]].append(array.get())
         received = self._world.alltoall([np.concatenate(x) for x in sent])
-        arrived, at = [], [0] * self._world.size
+        arrived = []
         for route, size in coming:
             rank = self._rank_of[route.source]
-            values = received[rank][at[rank] : at[rank] + size]
-            at[rank] += size
-            with self._at_goal(route):
-                array = cuda.cupy().asarray(np.ascontiguousarray(values))
-            arrived.append(self._arrival(route, array))
+            values, received[rank] = np.split(received[rank], [size])
+            make = partial(cuda.cupy().asarray, np.ascontiguousarray(values))
+            arrived.append(self._arrival(route, make))
         return arrived
 
     def _by_streams(
@@ -181,24 +171,17 @@ class PartMessages:
         coming: Sequence[tuple[Route, int]],
     ) -> list[Arrival]:
         """Send on the streams of the exchange (collective)."""
-        streams, place_of, events = self._streams, self._placement.device_of, []
+        streams, place_of = self._streams, self.placement.device_of
         if streams is None:
             raise ValueError("there are no streams")
-        arrived = []
-        for route, size in coming:
-            with self._at_goal(route):
-                array = cuda.cupy().empty(size, np.uint64)
-            arrived.append(self._arrival(route, array))
-        streams.link.follow()
+        empty, link = cuda.cupy().empty, streams.link
+        arrived = [
+            self._arrival(route, partial(empty, size, np.uint64))
+            for route, size in coming
+        ]
+        link.follow()
         away = [(place_of(x.source), x.goal, array) for x, array in leaving]
-        pairs = zip(coming, arrived, strict=True)
-        near = [(y.place, x.source, y.items) for (x, _), y in pairs]
+        near = [(x.place, x.source, x.items) for x in arrived]
         streams.cross([], away, near)
-        for device, stream in zip(self._devices, streams.streams, strict=True):
-            with peer_memory.on_device(device):
-                event = cuda.cupy().cuda.Event(disable_timing=True)
-                event.record(stream)
-            events.append(event)
-        for event in events:
-            streams.link.wait(event)
+        link.finish()
         return arrived

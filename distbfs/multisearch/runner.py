@@ -48,7 +48,7 @@ class ProblemRunner(ABC):
         Raises UsageError if the runner cannot search such a graph.
         """
 
-    def traversals(self, graph: Any) -> AbstractContextManager[Traversals | None]:  # noqa: ARG002
+    def traversals(self, graph: Any) -> AbstractContextManager[Traversals[Any] | None]:  # noqa: ARG002
         """Return the bit-parallel traversals of a graph, None if there are none."""
         return nullcontext()
 
@@ -109,7 +109,7 @@ def run_in_batches(
     problem: Problem,
     sources: Ids,
     n: int,
-    traversals: Traversals,
+    traversals: Traversals[Any],
     options: RunOptions,
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """Run a problem from sources; return (results, facts) (collective).
@@ -131,7 +131,7 @@ def _run(
     problem: Problem,
     sources: Ids,
     outputs: Outputs,
-    traversals: Traversals,
+    traversals: Traversals[Any],
     options: RunOptions,
 ) -> dict[str, Any]:
     """Put the results of a problem into ``outputs``; return facts of its batches."""

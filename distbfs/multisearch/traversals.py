@@ -6,36 +6,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.exchange.router import gather
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
-from distbfs.multisearch.part_bits import (
-    BitSearch,
-    PartBitSearches,
-    bytes_needed,
-    is_whole,
-)
-from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed, is_whole
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.plan.memory import may_fill, readable
 from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
     from distbfs.multisearch.base import RunOptions
-    from distbfs.multisearch.part_loop import PartSearches
     from distbfs.partition.part import Part
     from distbfs.partition.share import Share
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids, World
 
 SPAN = 4096  # depth assumed in planning memory
+MOST = bits.MOST_SEARCHES  # of a traversal, on hosts as on devices
 
 
-class Traversals(ABC):
+Searches = TypeVar("Searches", bound=PartSearches)
+
+
+class Traversals(ABC, Generic[Searches]):
     """Searches a graph from several sources; methods are collective.
 
     session: the session whose parts are searched; None for a whole graph, whose ids are
@@ -44,15 +41,25 @@ class Traversals(ABC):
 
     def __init__(self, world: World, session: Session | None) -> None:
         self._world, self._session = world, session
+        self._searches: Searches | None = None  # those of the last run
 
-    @abstractmethod
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
-    ) -> tuple[PartSearches, int]:
+    ) -> tuple[Searches, int]:
         """Search from the first of the sources; return the searches, their number.
 
         sources: ids; options: only ``batch``, ``memory`` and ``threads`` count here
         """
+        size = min(options.batch or MOST, MOST, len(sources))
+        searches = self._searches_for(size, options, wanted)
+        some = sources[: min(size, searches.width)]
+        session = self._session
+        searches.run(some if session is None else session.vertices.inside(some), wanted)
+        return searches, len(some)
+
+    @abstractmethod
+    def _searches_for(self, size: int, options: RunOptions, wanted: Wanted) -> Searches:
+        """Return searches for ``size`` sources, or for as many as memory allows."""
 
     def dependencies(
         self, sources: Ids, options: RunOptions
@@ -77,26 +84,14 @@ class Traversals(ABC):
         return False
 
     @abstractmethod
-    def reversed(self) -> Traversals:
+    def reversed(self) -> Traversals[Searches]:
         """Return searches along reversed edges of a directed graph.
 
         These searches must not run at the same time.
         """
 
-    def _inside(self, sources: Ids) -> Ids:
-        """Return the internal ids of the first sources, as many as run at once."""
-        some, session = sources[: bits.MOST_SEARCHES], self._session
-        return some if session is None else session.vertices.inside(some)
 
-    def _by_id(self, shards: Sequence[Array], dtype: type[np.number[Any]]) -> Array:
-        """Convert values by local id of each part to [n] on rank 0, [0] on others."""
-        if self._session is None:
-            return shards[0]
-        block = self._session.vertices.block(shards, dtype)
-        return np.concatenate(gather(self._world, block))
-
-
-class OnHosts(Traversals):
+class OnHosts(Traversals[PartBitSearches]):
     """Traversals of parts in host memory.
 
     threads: of this rank, unless options say otherwise
@@ -111,43 +106,28 @@ class OnHosts(Traversals):
     ) -> None:
         super().__init__(world, session)
         self._parts, self._threads = parts, threads
-        self._searches: tuple[tuple[int, int], PartBitSearches] | None = None
 
-    def run(
-        self, sources: Ids, options: RunOptions, wanted: Wanted
-    ) -> tuple[PartSearches, int]:
-        """Search from the first sources; see ``Traversals``."""
+    def _searches_for(
+        self, size: int, options: RunOptions, wanted: Wanted
+    ) -> PartBitSearches:
+        """Return searches, as many as ``options.memory`` allows by default."""
         planes = SPAN.bit_length() if wanted.levels else 0
         need = partial(bytes_needed, self._parts, planes=planes, sums=wanted.sums)
-        size = min(options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
-        lanes = bits.width_for(min(size, len(sources)))
+        lanes, searches = bits.width_for(size), self._searches
         if not options.batch:
             needs = np.array([need(lanes) for lanes in bits.WIDTHS])
             fits = self._world.allreduce(needs, "max") <= options.memory
             lanes = min(lanes, max(np.array(bits.WIDTHS)[fits], default=1))
         whole, threads = is_whole(self._parts[0]), options.threads or self._threads
-        if self._searches is not None and (wanted.continued or not whole):
-            lanes = max(lanes, self._searches[1].lanes)
-        if self._searches is None or self._searches[0] != (lanes, threads):
-            self._searches = None  # free the old ones before making others
+        if searches is not None and (wanted.continued or not whole):
+            lanes = max(lanes, searches.lanes)
+        if searches is None or (searches.lanes, searches.threads) != (lanes, threads):
+            searches = self._searches = None  # free the old ones first
             if not whole:
                 self._check_room(bits.LANE * lanes, need(lanes))
-            self._searches = (lanes, threads), self._make(lanes, threads)
-        searches = self._searches[1]
-        some = self._inside(sources[: min(size, searches.width)])
-        searches.run(some, wanted)
-        return searches, len(some)
-
-    def _make(self, lanes: int, threads: int) -> PartBitSearches:
-        """Return searches with a number of lanes."""
-        parts = self._parts
-        searches: PartBitSearches
-        if is_whole(parts[0]):
-            searches = BitSearch(parts[0], lanes, threads)
-        else:
-            searches = PartBitSearches(self._world, parts, lanes, threads)
-        if self._session is not None:
-            searches.by_id = self._by_id
+            self._searches = searches = PartBitSearches(
+                self._world, self._parts, lanes, threads, self._session
+            )
         return searches
 
     def reversed(self) -> OnHosts:
@@ -172,7 +152,7 @@ class OnHosts(Traversals):
             raise OutOfMemory(reason)
 
 
-class DeviceTraversals(Traversals):
+class DeviceTraversals(Traversals["domain_bits.DomainBitSearches"]):
     """Traversals of parts on devices.
 
     members: the rows of this rank's devices
@@ -186,11 +166,9 @@ class DeviceTraversals(Traversals):
     ) -> None:
         super().__init__(world, session)
         self._members = members
-        self._searches: domain_bits.DomainBitSearches | None = None
         self._most = cuda_bits.LANES[-1]
         self._messages: PartMessages | None = None
         separated = None if session is None else session.separated
-        self._placement = None if separated is None else separated.placement
         if separated is not None and len(separated.placement.domains) > 1:
             devices = [member.cuda_device for member in members]
             self._messages = PartMessages(
@@ -199,20 +177,30 @@ class DeviceTraversals(Traversals):
         if session is not None:
             session.at_close.append(self.close)
 
-    def run(
-        self, sources: Ids, options: RunOptions, wanted: Wanted
-    ) -> tuple[domain_bits.DomainBitSearches, int]:
-        """Search from the first sources; see ``Traversals``."""
-        most = min(options.batch or cuda_bits.LARGEST, cuda_bits.LARGEST)
-        some = self._inside(sources[:most])
-        lanes = next(x for x in cuda_bits.LANES if cuda_bits.SEARCHES * x >= len(some))
+    def _searches_for(
+        self,
+        size: int,
+        options: RunOptions,  # noqa: ARG002
+        wanted: Wanted,
+    ) -> domain_bits.DomainBitSearches:
+        """Return searches, as many as the devices have memory for."""
+        lanes = next(x for x in cuda_bits.LANES if cuda_bits.SEARCHES * x >= size)
         searches, most = self._searches, min(lanes, self._most)
         if searches is None or not most <= searches.lanes <= self._most:
             self.close()
-            self._searches = searches = self._make(most, levels=wanted.levels)
-        some = some[: searches.width]
-        searches.run(some, wanted)
-        return searches, len(some)
+            lanes = domain_members.lanes_that_fit(
+                self._world, self._members, levels=wanted.levels, most=most
+            )
+            if lanes < most:
+                self._most = lanes
+            self._searches = searches = domain_bits.DomainBitSearches(
+                self._world,
+                self._members,
+                lanes=lanes,
+                messages=self._messages,
+                session=self._session,
+            )
+        return searches
 
     def dependencies(
         self, sources: Ids, options: RunOptions
@@ -246,25 +234,6 @@ class DeviceTraversals(Traversals):
         self._most = max(lanes // 2, 1)
         return lanes > 1
 
-    def _make(self, most: int, *, levels: bool) -> domain_bits.DomainBitSearches:
-        """Return searches with a number of lanes, or with as many as fit."""
-        world = self._world
-        fits = domain_members.lanes_that_fit(
-            world, self._members, levels=levels, most=most
-        )
-        if fits < most:
-            self._most = fits
-        searches = domain_bits.DomainBitSearches(
-            world,
-            self._members,
-            lanes=fits,
-            placement=self._placement,
-            messages=self._messages,
-        )
-        if self._session is not None:
-            searches.by_id = self._by_id
-        return searches
-
     def close(self) -> None:
         """Free the memory of searches (collective)."""
         if self._searches is not None:
@@ -272,7 +241,7 @@ class DeviceTraversals(Traversals):
             self._searches = None
 
 
-def traversals_of(session: Session) -> Traversals:
+def traversals_of(session: Session) -> Traversals[Any]:
     """Return the traversals of a session's parts (collective).
 
     With engine openmp, they search parts in host memory; with engine xbfs, rows on

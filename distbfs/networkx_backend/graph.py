@@ -14,7 +14,7 @@ from distbfs.search.breadth_first import bfs
 from distbfs.search.components import connected_components
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, Marks
 
 
 class BackendGraph:
@@ -125,9 +125,7 @@ class BackendGraph:
             met = np.flatnonzero(before[1 - side][columns] >= 0)[:1]
             looked = slice(int(met[0]) + 1 if len(met) else None)
             index, columns = index[looked], columns[looked].astype(np.int64)
-            fresh = np.flatnonzero(before[side][columns] < 0)
-            _, place = np.unique(columns[fresh], return_index=True)
-            place = fresh[np.sort(place)]
+            place = first_places(columns, before[side][columns] < 0)
             before[side][columns[place]] = frontiers[side][index[place]]
             if len(met):
                 return self._joined_at(int(columns[-1]), before, (source, target))
@@ -219,11 +217,11 @@ class BackendGraph:
             cuts = np.cumsum(np.bincount(result.level[order]))
             yield from map(self.names, np.split(order, cuts[:-1])[1:])
             return
-        for layer, _ in self.spread(sources):
+        for _, layer in self.spread(sources):
             yield self.names(layer)
 
     def spread(self, sources: list[Any]) -> Iterator[tuple[Ids, Ids]]:
-        """Yield (vertices, their parents), int64 [k], of each level but the first.
+        """Yield (parents, vertices), int64 [k], of each level but the first.
 
         The search is from several distinct sources; vertices are in queue order.
         """
@@ -233,14 +231,19 @@ class BackendGraph:
         seen[layer] = True
         while True:
             index, column = rows.edges_of(layer)
-            fresh = np.flatnonzero(~seen[column])
-            _, place = np.unique(column[fresh], return_index=True)
-            place = fresh[np.sort(place)]
+            place = first_places(column, ~seen[column])
             if not len(place):
                 return
             layer, parent = column[place].astype(np.int64), layer[index[place]]
             seen[layer] = True
-            yield layer, parent
+            yield parent, layer
+
+
+def first_places(columns: Array, new: Marks) -> Ids:
+    """Return the places of the first occurrence of each new column, ascending."""
+    fresh = np.flatnonzero(new)
+    _, place = np.unique(columns[fresh], return_index=True)
+    return fresh[np.sort(place)]
 
 
 def whole_limit(limit: float | None) -> int | None:

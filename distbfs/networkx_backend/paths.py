@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -40,6 +40,15 @@ def all_pairs_shortest_path_length(
         yield node, G.distances(node, cutoff)
 
 
+def extended(
+    paths: dict[Any, list[Any]], edges: Iterable[tuple[Any, Any]]
+) -> dict[Any, list[Any]]:
+    """Add the paths along edges (parent, child) of a search to those there are."""
+    for parent, child in edges:
+        paths[child] = [*paths[parent], child]
+    return paths
+
+
 def single_source_shortest_path(
     G: BackendGraph,  # noqa: N803
     source: Any,
@@ -48,10 +57,7 @@ def single_source_shortest_path(
     """Return paths, see ``networkx.single_source_shortest_path``."""
     if source not in G:
         raise nx.NodeNotFound(f"Source {source} not in G")
-    paths = {source: [source]}
-    for parent, child in G.tree_edges(source, cutoff):
-        paths[child] = [*paths[parent], child]
-    return paths
+    return extended({source: [source]}, G.tree_edges(source, cutoff))
 
 
 def single_target_shortest_path(
@@ -140,6 +146,5 @@ def multi_source_dijkstra_path(
     for level, ends in enumerate(G.spread(begun), 1):
         if cutoff is not None and level > cutoff:
             break
-        for child, parent in zip(*map(G.names, ends), strict=True):
-            paths[child] = [*paths[parent], child]
+        extended(paths, zip(*map(G.names, ends), strict=True))
     return paths

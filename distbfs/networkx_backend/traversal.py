@@ -67,17 +67,10 @@ def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
 
 
 def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
-    """Return an iterator of node sets, see ``networkx.connected_components``."""
-    return node_sets(G)
+    """Return an iterator of node sets, see ``networkx.connected_components``.
 
-
-def weakly_connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
-    """Return an iterator of node sets, see ``networkx.weakly_connected_components``."""
-    return node_sets(G)
-
-
-def node_sets(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
-    """Return an iterator of the node sets of components, in the order of nodes."""
+    Components are in the order of their first nodes.
+    """
     label = G.components()
     order = np.argsort(label, kind="stable")
     cuts = np.flatnonzero(np.diff(label[order])) + 1
@@ -86,16 +79,16 @@ def node_sets(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
     return (set(names[low:high]) for low, high in pairwise(bounds) if high > low)
 
 
+weakly_connected_components = connected_components
+
+
 def is_connected(G: BackendGraph) -> bool:  # noqa: N803
-    """Return whether there is one component, see ``networkx.is_connected``."""
+    """Return whether all nodes reach all others, see ``networkx.is_connected``."""
     refuse_empty(G)
     return bool(G.all_reach_all())
 
 
-def is_strongly_connected(G: BackendGraph) -> bool:  # noqa: N803
-    """Return whether all reach all, see ``networkx.is_strongly_connected``."""
-    refuse_empty(G)
-    return bool(G.all_reach_all())
+is_strongly_connected = is_connected
 
 
 def is_weakly_connected(G: BackendGraph) -> bool:  # noqa: N803

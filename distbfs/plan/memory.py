@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import KIND, mask_words, names_of, part_table
 from distbfs.types import SUBGRAPHS, World
+
+if TYPE_CHECKING:
+    from distbfs.partition.share import ShareCounts
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
 # makes the rest
@@ -46,9 +49,8 @@ FINISHED_DELEGATE = 32  # while delegates get their parents
 PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
 
 
-# the bytes that a device is to have left beside one search, by (vertices there, those
-# with edges, devices of its domain, targets of edges between domains)
-Beside: TypeAlias = Callable[[int, int, int, int], int]
+# the bytes that a device is to have left beside one search of its share
+Beside: TypeAlias = "Callable[[ShareCounts], int]"
 
 
 def nothing_beside(*_: object) -> int:

@@ -79,8 +79,8 @@ class Request:
     divided: share even a small graph between all devices, for many searches at once
     keep: keep the graph unchanged for other searches
     masked: searches will see only some vertices and edges
-    beside: function from (vertices with edges on a device, devices of its domain,
-    targets of edges between domains) to the bytes that must stay free beside one search
+    beside: function from the counts of a device's share to the bytes that must stay
+    free beside one search
     """
 
     parts: int | None = None

@@ -59,8 +59,8 @@ def room_beside(
             turned_at_least = reversed_at_least(share.active, share.at_least)
             share = replace(share, at_least=turned_at_least)
         need: int = engine.search_bytes(share)
+        need += request.beside(share)
         local, active, outer = share.local, share.active, share.outer_edges
-        need += request.beside(local, active, share.devices, share.targets)
         if streamed:
             owned = int(share.owned.max())
             table = streams_table(share.layout.parts, owned, share.delegates)

@@ -27,7 +27,8 @@ from distbfs.search.device_holding import (
     room_beside,
 )
 from distbfs.search.domain import DomainDriver
-from distbfs.search.domains import described, exchange_kind, split_by_domain
+from distbfs.search.domain_group import DomainGroup
+from distbfs.search.domains import described, exchange_kind
 from distbfs.search.held import Held, Separated
 from distbfs.search.holding import Source, held_back, timed
 from distbfs.search.masked_rows import MaskedRows
@@ -231,22 +232,14 @@ def split_searches(
     closing: receives functions that free shared resources, to be called in reverse
     order
     """
-    domains = placement.domains
-    several = max(domains.sizes) > 1
-    ranks: World = SoloWorld()
-    if several:
-        ranks = split_by_domain(world, placement)
-        closing.append(ranks.free)
-    groups = list(placement.places_of(world.rank).values())
-    parts = [[held.device_parts[place] for place in places] for places in groups]
-    searches: dict[int, Any] = {}
-    inner = inner_domains(parts, domains, ranks, world, room)
-    for places, shares in zip(groups, inner, strict=True):
-        group = None
-        if several:
-            group = PeerGroup(ranks, [held.devices[place] for place in places])
-            closing.append(group.close)
-        made = engine.of_shares(shares, ranks, group)
+    domains, searches = placement.domains, dict[int, Any]()
+    group = DomainGroup(world, held.devices, placement)
+    closing.append(group.close)
+    parts = [[held.device_parts[x] for x in places] for places, _ in group.domains]
+    inner = inner_domains(parts, domains, group.ranks, world, room)
+    for (places, peers), shares in zip(group.domains, inner, strict=True):
+        several = peers if max(domains.sizes) > 1 else None
+        made = engine.of_shares(shares, group.ranks, several)
         searches.update(zip(places, made, strict=True))
     held.facts["part"] |= held_back([x for shares in inner for x in shares])
     return [searches[place] for place in sorted(searches)]

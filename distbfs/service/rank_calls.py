@@ -107,9 +107,11 @@ class ServiceRank:
         self, source: int | tuple[int, ...], asked: Sequence[Step], stop: Stop
     ) -> Searched:
         """Search from a source or a set; then run the step of each request."""
-        if (answer := self._looked_up(source, asked)) is not None:
-            return answer
-        if (answer := self._between(source, asked, stop)) is not None:
+        answer: Searched | None = None
+        targets = [step[1] for step in asked if step[0] == "at"]
+        if self.batches and isinstance(source, int) and len(targets) == len(asked):
+            answer = self.batches.by_lookups(source, targets)
+        if answer := answer or self._between(source, asked, stop):
             return answer
         parents = any(x[0] == "path" or (x[0] == "result" and x[2]) for x in asked)
         result = self.session.search(source, parents=parents, stop=stop)
@@ -126,19 +128,6 @@ class ServiceRank:
         """Return the levels of targets."""
         levels: list[int] = result.at(np.array(targets, dtype=np.int64))[0].tolist()
         return levels
-
-    def _looked_up(
-        self, source: int | tuple[int, ...], steps: Sequence[Step]
-    ) -> Searched | None:
-        """Return levels of targets from one source by edge lookups.
-
-        Return None for other steps, or if lookups do not suffice.
-        """
-        if self.batches is None or isinstance(source, tuple):
-            return None
-        if any(step[0] != "at" for step in steps):
-            return None
-        return self.batches.by_lookups(source, [targets for _, targets in steps])
 
     def _between(
         self, source: int | tuple[int, ...], steps: Sequence[Step], stop: Stop

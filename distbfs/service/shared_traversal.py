@@ -119,7 +119,7 @@ def at_the_end(levels: FindLevels) -> Begin:
     return begin
 
 
-def by_level(session: Session, traversals: Traversals) -> FindLevels:
+def by_level(session: Session, traversals: Traversals[Any]) -> FindLevels:
     """Return a function that searches the parts or devices of all ranks (collective).
 
     A first search of one level shows whether there is enough memory.

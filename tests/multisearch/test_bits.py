@@ -12,8 +12,9 @@ from wholes import all_levels, whole
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, SUMS
 from distbfs.multisearch.bits import LANE, width_for
-from distbfs.multisearch.part_bits import BitSearch, bytes_needed
+from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
+from distbfs.ranks.world import SoloWorld
 
 LEVELS = Wanted(levels=True, counts=False)
 WAYS = ("auto", "push", "pull")
@@ -25,8 +26,12 @@ LARGER = {
 }
 
 
+def searches_of(part, lanes, threads):
+    return PartBitSearches(SoloWorld(), [part], lanes, threads)
+
+
 def levels_by_id(search, dtype="int32"):
-    out = np.empty((search._count, search._part.local_count), dtype)
+    out = np.empty((search._count, search._parts[0].local_count), dtype)
     search.put_levels(out)
     return out
 
@@ -60,7 +65,7 @@ def test_named_graphs(name, direction):
     source = NAMED[name]
     roots = np.arange(min(source.n, 200))
     wanted = source.levels_from(roots)
-    search = BitSearch(whole(source), width_for(len(roots)), threads=2)
+    search = searches_of(whole(source), width_for(len(roots)), threads=2)
     check(search, wanted, roots, direction=direction)
     search.run(roots, LEVELS)
     pairs = np.indices(wanted.shape).reshape(2, -1)
@@ -75,7 +80,7 @@ def test_every_width(name, width, threads):
     source = LARGER[name]
     roots = np.random.default_rng(width).integers(0, source.n, LANE * width)
     wanted = source.levels_from(roots)
-    search = BitSearch(whole(source), width, threads)
+    search = searches_of(whole(source), width, threads)
     ways = set()
     for direction in WAYS:
         check(search, wanted, roots, direction=direction)
@@ -90,7 +95,7 @@ def test_any_graph(source, data):
     directed = data.draw(st.booleans())
     part = whole(source, directed)
     roots = data.draw(st.lists(st.integers(0, source.n - 1), max_size=70))
-    search = BitSearch(part, width_for(len(roots)), data.draw(st.integers(1, 2)))
+    search = searches_of(part, width_for(len(roots)), data.draw(st.integers(1, 2)))
     wanted = all_levels(source, directed)[roots]
     way = data.draw(st.sampled_from(WAYS))
     if roots:
@@ -100,13 +105,13 @@ def test_any_graph(source, data):
         assert levels_by_id(search).shape == (0, source.n)
         assert search.counts().shape[0] == search.deepest == 0
     if directed and roots:
-        turned = BitSearch(part.reversed(), search.lanes, 1)
+        turned = searches_of(part.reversed(), search.lanes, 1)
         check(turned, all_levels(source, directed).T[roots], roots, direction=way)
 
 
 def test_pull_stops_early_and_the_choice_is_by_price():
-    search = BitSearch(whole(LARGER["kronecker-12"]), 1, 2)
-    roots, edges = np.arange(64), search._part.nn.edges
+    search = searches_of(whole(LARGER["kronecker-12"]), 1, 2)
+    roots, edges = np.arange(64), search._parts[0].nn.edges
     checks = {}
     for way in WAYS:
         search.run(roots, replace(LEVELS, direction=way))
@@ -121,7 +126,7 @@ def test_pulls_leave_a_row_when_all_searches_are_seen():
     """Sources on one side of a complete bipartite graph see each other at once."""
     left, right = LANE, 40
     u, v = np.divmod(np.arange(left * right), right)
-    search = BitSearch(whole(Tuples(left + right, u, left + v)), 1, 2)
+    search = searches_of(whole(Tuples(left + right, u, left + v)), 1, 2)
     search.run(np.arange(left), replace(LEVELS, direction="pull"))
     checks = search.records.checks
     assert checks[:2].tolist() == [2 * left * right, left]
@@ -132,7 +137,7 @@ def test_light_searches_do_not_keep_pulls_at_rows():
     core, tail = LARGER["kronecker-12"], 300
     ends = core.n + np.arange(tail)
     u, v = np.append(core.u, ends[:-1]), np.append(core.v, ends[1:])
-    search = BitSearch(whole(Tuples(core.n + tail, u, v)), 1, 2)
+    search = searches_of(whole(Tuples(core.n + tail, u, v)), 1, 2)
     roots, checks = np.argsort(-core.degrees)[:63], []
     for extra in ([], [int(ends[0])]):
         search.run(np.append(roots, extra).astype(np.int64), LEVELS)
@@ -144,7 +149,7 @@ def test_light_searches_do_not_keep_pulls_at_rows():
 
 def test_planes_are_added_while_levels_go_on():
     source = Tuples(600, range(599), range(1, 600))
-    search = BitSearch(whole(source), 1, 2)
+    search = searches_of(whole(source), 1, 2)
     check_path = np.abs(np.arange(600) - 5)[None]
     search.run(np.array([5]), Wanted(levels=True))
     np.testing.assert_array_equal(levels_by_id(search), check_path)
@@ -156,7 +161,7 @@ def test_planes_are_added_while_levels_go_on():
 @pytest.mark.parametrize("width", [1, 4])
 def test_memory_is_what_was_counted(width):
     part = whole(grid(40))
-    search = BitSearch(part, width, threads=1)
+    search = searches_of(part, width, threads=1)
     for depth in (0, 7, 78):
         search.run(np.array([0]), Wanted(levels=depth > 0, limit=depth))
         [_, rows] = search._searched
@@ -168,7 +173,7 @@ def test_memory_is_what_was_counted(width):
 
 def test_limits_and_single_pairs():
     source = LARGER["grid-40"]
-    search = BitSearch(whole(source), 2, 2)
+    search = searches_of(whole(source), 2, 2)
     roots = np.arange(100)
     wanted = source.levels_from(roots)
     for limit in (0, 1, 7, 1000):
@@ -181,7 +186,7 @@ def test_limits_and_single_pairs():
 
 
 def test_a_search_that_is_stopped():
-    search = BitSearch(whole(NAMED["path"]), 1, 1)
+    search = searches_of(whole(NAMED["path"]), 1, 1)
     asked = []
 
     def stop():
@@ -198,7 +203,7 @@ def test_a_search_that_is_stopped():
 
 def test_results_go_where_they_are_told():
     source = NAMED["grid"]
-    search = BitSearch(whole(source), 1, 2)
+    search = searches_of(whole(source), 1, 2)
     search.run(np.array([3, 4]), LEVELS)
     out = np.empty((4, source.n), dtype=np.int16)
     search.put_levels(out[1:3])

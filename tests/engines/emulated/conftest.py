@@ -15,10 +15,9 @@ from thread_peers import ThreadPeers
 
 from distbfs.engines.cuda.common import graph_engine, host_loop
 from distbfs.generate import cuda as device_tuples
-from distbfs.multisearch import domain_group
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 
 for name in every_module():  # or what is imported late keeps names that tests replace
     import_module(name)
@@ -85,6 +84,7 @@ def ranks(device, peers, monkeypatch):
         "distbfs.exchange.nccl_link.nccl_problem", lambda *_: "no NCCL here"
     )
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
 
     def on_host(world, names, counts, kind):
         exchange = f"{kind.__module__}:{kind.__name__}"

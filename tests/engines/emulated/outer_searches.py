@@ -70,9 +70,7 @@ def searching(source, owners, threshold, kind, work, **options):
             facts = {"on_device": True}
             exchange = kind(world, placement, d, ExchangeOptions(), **facts)
             messages = PartMessages(world, placement, [0] * len(own), exchange)
-        searches = DomainBitSearches(
-            world, members, placement=placement, messages=messages, **options
-        )
+        searches = DomainBitSearches(world, members, messages=messages, **options)
         result = work(world, searches, members)
         searches.close()
         return result

@@ -13,11 +13,11 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, ValidationError
-from distbfs.multisearch import domain_bits, domain_group
+from distbfs.multisearch import domain_bits
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 

@@ -258,6 +258,9 @@ class ThreadStreams:
     def wait(self, event):
         pass
 
+    def finish(self):
+        pass
+
     def cross(self, gathers, leaving=(), coming=()):
         if gathers:
             assert [place for place, _, _ in gathers] == list(range(len(self.parts)))

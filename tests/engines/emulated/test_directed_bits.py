@@ -58,7 +58,7 @@ from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.multisearch.traversals import DeviceTraversals
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 from distbfs.search.choose import choose_runner
 from distbfs.service.shared_traversal import batch_searcher
 
@@ -286,6 +286,7 @@ def test_the_command(monkeypatch, least_kept, tmp_path, count, divide):
     """Of a store, with tails; it says how much of them was read."""
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * count)
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     source = source_of("uniform")
     source = Arcs(120, source.u % 120, source.v % 120)

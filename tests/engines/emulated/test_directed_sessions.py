@@ -20,7 +20,7 @@ from distbfs.multisearch.traversals import DeviceTraversals, traversals_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening, shared_tuples
+from distbfs.search import device_opening, domain_group, shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.graph_input import HeldTuples
 from distbfs.search.holding import Source
@@ -38,7 +38,7 @@ def devices(device, monkeypatch):
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: list(lent))
     monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 1)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
-    for module in (device_opening, shared_tuples):
+    for module in (device_opening, domain_group, shared_tuples):
         monkeypatch.setattr(module, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
     return lent

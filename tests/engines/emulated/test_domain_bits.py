@@ -17,13 +17,13 @@ from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.multisearch import (
     cuda_bits,
     domain_bits,
-    domain_group,
     domain_share,
 )
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
+from distbfs.search import domain_group
 
 EACH = [0, 1, 2, 3]  # devices of a domain; 0: one that holds a whole graph
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62

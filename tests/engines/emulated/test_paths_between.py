@@ -22,7 +22,7 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.ranks.signals import StopFlag
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 from distbfs.service.rank_calls import ServiceRank
 
 GRAPHS = {"hubs": hubs(3, 700), "kronecker": kronecker(8), "chain": path(60)}
@@ -167,6 +167,7 @@ def test_paths_on_several_devices(device, monkeypatch, domain, one_way):
     monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 1)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     source = GRAPHS["kronecker"]
     matrix = matrix_of(source.n, source.u, source.v)
     whole, rng = matrix if one_way else matrix + matrix.T, np.random.default_rng(1)

@@ -47,7 +47,13 @@ from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
-from distbfs.search import device_holding, device_opening, domains, shared_tuples
+from distbfs.search import (
+    device_holding,
+    device_opening,
+    domain_group,
+    domains,
+    shared_tuples,
+)
 from distbfs.search.breadth_first import bfs
 from distbfs.search.choose import Request
 from distbfs.search.device_holding import hold_device_parts, parts_of_store
@@ -539,6 +545,7 @@ def hosts(device, monkeypatch):
     monkeypatch.setattr(choosing, "ONE_DEVICE_BELOW", 0)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", peers)
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
 
     def at_hosts(world, names, counts):
         threads = max(counts) > 1

@@ -35,7 +35,7 @@ from distbfs.plan.memory import PartShape, readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 from distbfs.search.choose import Request
 from distbfs.types import SUBGRAPHS
 
@@ -186,6 +186,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: lent)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
     exchange = f"{StreamedThreads.__module__}:{StreamedThreads.__name__}"
     monkeypatch.setitem(EXCHANGES, "host", exchange)
@@ -405,6 +406,7 @@ def test_commands_and_python(device, monkeypatch, tmp_path):
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     store, log = tmp_path / "graph", tmp_path / "levels.jsonl"
     limits = ("--domain", 1, "--engine", "xbfs", "--device-memory")
     here("generate", "kronecker", "--scale", 9, "--parts", 2, "-o", store)

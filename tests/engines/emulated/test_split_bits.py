@@ -23,7 +23,7 @@ import distbfs
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.multisearch import domain_group, domain_share
+from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -31,10 +31,11 @@ from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.options import BuildOptions
-from distbfs.partition.share import whole_counts
+from distbfs.partition.layout import Domains
+from distbfs.partition.share import ShareCounts, whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 from distbfs.search.choose import Request, choose_runner
 from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
@@ -224,9 +225,10 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
     for devices in (1, 2, 3):
         rows, _ = resident_parts(source, devices)
         for one in rows:
-            member = one
-            need = bytes_needed(member, 1, levels=True, sums=3) + RESERVE
-            assert bytes_beside(one.n, one.active, devices, 0) >= need
+            need = bytes_needed(one, 1, levels=True, sums=3) + RESERVE
+            place = one.layout, one.index, Domains((devices,))
+            counts = ShareCounts(*place, one.active, one.m, one.at_least)
+            assert bytes_beside(counts) >= need
     state, fit = [], Room.fit
 
     def watch(self, n, numbering, sides):
@@ -239,7 +241,8 @@ def test_rows_leave_room_for_a_traversal(monkeypatch):
     for beside in (None, bytes_beside):
         request = Request() if beside is None else Request(beside=beside)
         open_tuples(source, request=request, engine="xbfs").close()
-    assert state[1] - state[0] == bytes_beside(made.graph.n, made.active, 1, 0)
+    counts = whole_counts(made.graph.n, made.active, 0, np.zeros(0, np.int64))
+    assert state[1] - state[0] == bytes_beside(counts)
 
 
 def test_queries_of_a_service():

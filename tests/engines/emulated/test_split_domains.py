@@ -33,7 +33,7 @@ from distbfs.options import SearchOptions
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening
+from distbfs.search import device_opening, domain_group
 from distbfs.search.choose import Request
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -177,6 +177,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: lent)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
     device.one_rank = ranks > 1
     request = Request(domain=2)

@@ -14,9 +14,9 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import SearchStopped
-from distbfs.multisearch import cuda_bits, domain_group
+from distbfs.multisearch import cuda_bits
 from distbfs.ranks.signals import StopFlag
-from distbfs.search import choose
+from distbfs.search import choose, domain_group
 from distbfs.search.choose import Request
 from distbfs.service import service as service_module
 from distbfs.service.limits import Limits

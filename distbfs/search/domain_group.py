@@ -1,4 +1,4 @@
-"""The devices that search the parts of a graph together: memory and barriers.
+"""The devices of a rank by domain: shared memory and barriers.
 
 The devices of a domain map each other's memory. A rank may have devices of several
 domains.
@@ -29,6 +29,9 @@ class DomainGroup:
     devices: this rank's devices, in the order of ``placement``
     placement: where the devices of several domains are; None if all are one domain
 
+    ranks: the ranks that have devices of this rank's domains
+    domains: for each domain, the places of its devices on this rank, and their group
+
     Raises LaunchError on all ranks of a domain whose devices have no peer access.
     """
 
@@ -39,18 +42,18 @@ class DomainGroup:
         placement: Placement | None,
     ) -> None:
         self.world, self.devices = world, list(devices)
-        self._ranks: World = world
-        self._groups: list[tuple[list[int], PeerGroup]] = []
+        self.ranks: World = world
+        self.domains: list[tuple[list[int], PeerGroup]] = []
         places = [list(range(len(devices)))]
         if placement is not None:
             places = list(placement.places_of(world.rank).values())
-            self._ranks = SoloWorld()
+            self.ranks = SoloWorld()
             if max(placement.domains.sizes) > 1:
-                self._ranks = split_by_domain(world, placement)
+                self.ranks = split_by_domain(world, placement)
         try:
             for some in places:
-                group = PeerGroup(self._ranks, [devices[place] for place in some])
-                self._groups.append((some, group))
+                group = PeerGroup(self.ranks, [devices[place] for place in some])
+                self.domains.append((some, group))
         except LaunchError:
             self.close()
             raise
@@ -70,7 +73,7 @@ class DomainGroup:
         Raises ResourceError on all ranks if memory is short on one.
         """
         memory: dict[int, tuple[DeviceArray, Ids]] = {}
-        for places, group in self._groups:
+        for places, group in self.domains:
             held = group.share([sizes[place] for place in places], what)
             memory.update(zip(places, zip(*held, strict=True), strict=True))
         shares: list[Shared] = []
@@ -92,17 +95,17 @@ class DomainGroup:
 
     def meet(self) -> None:
         """Wait until the devices of a domain have finished their steps."""
-        if self._ranks.size > 1 or any(len(some) > 1 for some, _ in self._groups):
+        if self.ranks.size > 1 or any(len(some) > 1 for some, _ in self.domains):
             for device in self.devices:
                 with on_device(device):
                     cuda.cupy().cuda.Device().synchronize()
-            self._ranks.barrier()
+            self.ranks.barrier()
 
     def close(self) -> None:
         """Free the shared memory."""
-        for _, group in self._groups:
+        for _, group in self.domains:
             group.close()
-        self._groups = []
-        if self._ranks is not self.world:
-            self._ranks.free()
-            self._ranks = self.world
+        self.domains = []
+        if self.ranks is not self.world:
+            self.ranks.free()
+            self.ranks = self.world
