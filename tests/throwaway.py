@@ -112,7 +112,7 @@ class CountingExchange(HostExchange):
 
     def close(self):
         super().close()
-        if self.levels and not self._local.rank:
+        if self.levels and not self._world.rank:
             print(f"counting: {self.levels} levels")
             self.levels = 0
 '''

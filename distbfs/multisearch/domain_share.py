@@ -292,7 +292,8 @@ class BitShare:
             words=4 * self.lanes,
             planes=len(planes),
         )
-        kernel = programs.kernel_here(LEVELS, "matrix", LEVEL=programs.word_of(out))
+        word = programs.word_of(out)
+        kernel = programs.kernel_here(LEVELS, "matrix", LEVEL=word)
         kernel.prepare(matrix, 8 * cuda.multiprocessors(), 256)()
 
     def block_levels(self, deepest: int, block: int, count: int) -> Array:

@@ -253,6 +253,7 @@ LOADS = {
 }
 
 
+WITH_MACROS = ("cc.load", "cc.load_or_none", "programs.kernel_here")
 SHARING = {"engines/cuda/xbfs/share_search.py": 2}  # files that one call loads
 
 
@@ -266,7 +267,7 @@ def calls_of(path):
         x
         for x, name in names
         if name in ("programs.Module", "Module", "self._memory.module")
-        or (name in ("cc.load", "cc.load_or_none") and x.keywords)
+        or (name in WITH_MACROS and x.keywords)
     ]
     return sorted(wanted, key=lambda x: x.lineno)
 

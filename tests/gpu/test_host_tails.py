@@ -150,6 +150,7 @@ def test_parts_with_tails_in_host_memory(monkeypatch, name, wide):
             buffer_bytes=5_000,
             room=room,
         )
+        assert {part.host_bytes > 0 for part in made} == {limit is not None}
         for k, direction in enumerate(("auto", "push", "pull")):
             driver = driver_of(made, "xbfs", room, direction=direction)
             searches = driver._searches

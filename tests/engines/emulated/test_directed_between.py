@@ -83,7 +83,7 @@ def test_parts_made_in_passes(device, id_bits, monkeypatch, making):
     monkeypatch.setattr(Room, "spills", lambda *_: True)
     room = Room(None, None, NOTHING)
     made = directed_parts(source, 3, room=room, **form)
-    assert all(rows.on_host for part in made for rows in part.subgraphs)
+    assert all(part.host_bytes for part in made)
     check_parts(source, made)
 
 
