@@ -62,7 +62,6 @@ INLINE Finds meet_near(const Params &p, u32 level, Finds *own, u32 lane) {
     __shared__ Finds sums[MOST_BLOCKS / 32];
     const u32 grid = gridDim.x, warp = threadIdx.x >> 5, readers = (grid + 31) / 32;
     const u64 tag = level & ((1u << (64 - WORD_LEVEL)) - 1);
-    /* mutant: (level & 1) * grid -> 0 : test_narrow_frontiers */
     u64 *said = p.said + (level & 1) * grid;
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -252,7 +252,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                     const Finds all = meet_near(p, s.depth, near, lane);
                     count = near[odd ^ 1].count;
                     take(p, s, (u64)all.checks << 32 | all.count, all.checks, 0);
-                    /* mutant: all.most > p.near -> false : test_narrow_frontiers */
                     if (!s.count || all.most > p.near) break;
                     if (all.most << p.lanes > THREADS && all.most > 2 * (s.count / grid)) break;
                     if (marks(p, s) || pulls(p, s)) break;
