@@ -41,13 +41,9 @@ INLINE void push_near(const Params &p, const u32 *list, u32 count, u32 *visited,
             /* mutant: !(atomicOr(visited + (v >> 5), bit) & bit) -> atomicOr(visited + (v >> 5), bit)
              * : test_narrow_frontiers */
             const bool mine = v < p.active && !(atomicOr(visited + (v >> 5), bit) & bit);
-            const u32 who = __ballot_sync(ALL, mine), checked = __ballot_sync(ALL, ok);
-            u32 at = 0;
-            if (lane == 0) {
-                if (who) at = atomicAdd(&own->count, (u32)__popc(who));
-                atomicAdd(&own->checks, (u32)__popc(checked));
-            }
-            at = __shfl_sync(ALL, at, 0) + __popc(who & lanes_below(lane));
+            const u32 checked = __ballot_sync(ALL, ok);
+            if (lane == 0) atomicAdd(&own->checks, (u32)__popc(checked));
+            const u32 at = take_place(mine, &own->count);
             if (!mine) continue;
             next[at] = v;
             p.direct[v] = level;
