@@ -97,7 +97,9 @@ class FileTuples:
         """Return the file's name, format, sizes and digest (JSON values)."""
         return {
             "family": "file",
-            "name": self.path.name,
+            # mutant: "backslashreplace" -> "surrogateescape"
+            #   : test_a_name_of_bytes_that_are_no_text
+            "name": os.fsencode(self.path.name).decode(errors="backslashreplace"),
             "n": self.n,
             "tuples": self.tuples,
             **self.facts,

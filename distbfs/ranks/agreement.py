@@ -21,9 +21,14 @@ SHOWN = 60
 
 
 def gather_texts(world: World, text: str) -> list[str]:
-    """Return the text of each rank; collective."""
-    own = np.frombuffer(text.encode(), dtype=np.uint8)
-    return [array.tobytes().decode() for array in world.allgather(own)]
+    """Return the text of each rank; collective.
+
+    Names and lines of files may have bytes that are no text, as lone surrogates.
+    """
+    # mutant: "surrogatepass" -> "strict" : test_bytes_that_are_no_text
+    encoding = "utf-8", "surrogatepass"
+    own = np.frombuffer(text.encode(*encoding), dtype=np.uint8)
+    return [array.tobytes().decode(*encoding) for array in world.allgather(own)]
 
 
 def first_reason(world: World, reason: str) -> str:

@@ -6,6 +6,7 @@ packed, and leaves neither a store nor a spool behind.
 
 import gzip
 import io
+import os
 import struct
 import tempfile
 
@@ -106,6 +107,7 @@ FAULTS = [
     ("a.npz", npz(src=[0.5], dst=[1]), ": src: float64 values"),
     ("a.parquet", table(src=[0.5], dst=[1]), ": src: double values"),
     ("a.parquet", table(src=[0, None], dst=[1, 1]), ": src[1]: a null"),
+    ("a.edges", b"%9 sym\n% 2 3 3\n1 \x80 1\n", ": '\\udc80' stands between the ids"),
     # wrong counts
     ("a.mtx", f"{MM}3 3 2\n1 2\n", ":3: 2 entries declared, 1 found"),
     ("a.gr", f"{SP}a 1 2 1\n", ":2: 2 entries declared, 1 found"),
@@ -202,6 +204,17 @@ def test_what_is_no_file(folders, name):
     text = here("convert", path, "-o", folder / "store").refusal
     assert text == f"distbfs: {path}: neither a regular file nor a pipe"
     assert files_in(folder) == [name, "spools"]
+
+
+def test_a_name_of_bytes_that_are_no_text(folders):
+    folder, _ = folders
+    path, store = folder / os.fsdecode(b"a\x80.el"), folder / os.fsdecode(b"s\x80")
+    path.write_bytes(b"1 2\n")
+    assert here("convert", path, "-o", store).code == 0
+    assert '"a\\\\x80.el"' in here("info", store, "--json").out
+    path.write_bytes(b"1 x\n")
+    text = here("convert", path, "-o", store, "--force").refusal
+    assert "a\\udc80.el:1: 'x' is not an id" in text
 
 
 def test_packed_files_that_are_cut(folders):

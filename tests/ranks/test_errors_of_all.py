@@ -50,3 +50,11 @@ def test_a_class_of_its_own_is_its_nearest_public_one():
         (OutOfMemory, "rank 1: no room"),
         (OutOfMemory, "rank 1: no room"),
     ]
+
+
+def test_bytes_that_are_no_text():
+    """Names and lines of files have them, as lone surrogates."""
+    name = b"a\x80.el".decode(errors="surrogateescape")
+    text = f"{name}: no id \u2191"
+    errors = [None, UsageError(text)]
+    assert raised(errors, UsageError) == [(UsageError, f"rank 1: {text}")] * 2

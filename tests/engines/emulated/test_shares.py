@@ -209,7 +209,8 @@ def test_a_device_to_which_more_comes_than_fits(monkeypatch, make, buffer_bytes)
     source = uneven()
     options = {"buffer_bytes": buffer_bytes}
     shared, summaries = build(make, source, 6, 2, 3, SHARE, **options)
-    assert summaries[0].passes > 2
+    counted_first = make is resident_parts and buffer_bytes is None
+    assert summaries[0].passes == 2 if counted_first else summaries[0].passes > 2
     assert source.asked >= summaries[0].passes * source.tuples
     all_made, _ = build(make, source, 6, 2, 3, ALL, **options)
     same(shared, all_made)
