@@ -45,7 +45,7 @@ def papers(device, monkeypatch):
     monkeypatch.setattr(run, "commit", lambda: "abc")
     monkeypatch.setattr(run, "provenance", lambda *_, **__: {"commit": "abc"})
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
-    monkeypatch.setattr(cuda, "uuids", lambda _: ["GPU-none"])
+    monkeypatch.setattr(cuda, "uuids", lambda _=None: ["GPU-none"])
 
     def once(ways, way):  # without CUDA graphs
         ways.tail[...] = 0
