@@ -53,7 +53,7 @@ ENGINE = '''"""Breadth-first search with a queue of Python."""
 
 import numpy as np
 
-from distbfs.engines.base import WHOLE, Engine, WholeResult
+from distbfs.engines.base import Engine, WholeResult, WholeSearch
 from distbfs.engines.path_sums import PathSums
 from distbfs.errors import SearchStopped
 
@@ -70,14 +70,12 @@ class QueueEngine(Engine):
         return PathSums(level, depth, dtype)
 
 
-class QueueSearch:
-    path = None
-
+class QueueSearch(WholeSearch):
     def __init__(self, part, parents):
         self.part, self.parents = part, parents
 
-    def search(self, root, *, records=False, until=WHOLE, stop=None):
-        part = self.part
+    def answer(self, root, query):
+        part, until, stop = self.part, query.until, query.stop
         ids, rows = part.vertices.astype(np.int64), part.nn
         level = np.full(part.layout.n, -1, dtype=np.int32)
         parent = np.full(part.layout.n, -1, dtype=np.int32)

@@ -9,9 +9,18 @@ only the methods that these abilities require.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
 
 import numpy as np
 
@@ -21,9 +30,6 @@ from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.options import SearchOptions, check_choice, depth_limit
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
-
-if TYPE_CHECKING:
-    pass
 
 TAIL_BYTES = "tail_bytes"  # count of engines that read columns in host memory
 TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
@@ -137,28 +143,52 @@ earlier searches are not overwritten.  None means that a search must find the pa
 """
 
 
-class WholeSearch(Protocol):
-    """Searches a graph of one part without delegates, in host memory or on a device."""
+@dataclass(frozen=True)
+class Query:
+    """What is asked of one search beside its root.
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
-        """Search from a vertex id; in host memory, it may continue beyond ``until``.
+    records: whether to count and time each level
+    parents: whether parents are wanted, if searches find them
+    until: the end of the search, equal on all ranks
+    stop: called before each level; on devices between launches and, from 1 ms on,
+    during a launch; the kernel reads its answer between levels (``StopWord``). If it
+    returns True while levels are left, the search raises SearchStopped.
+    """
 
-        root: a vertex id or, for engines with ``sets``, ids; no target is among them
-        stop: called before each level; on devices between launches and, from 1 ms on,
-        during a launch; the kernel reads its answer between levels (``StopWord``). If
-        it returns True while levels are left, the search raises SearchStopped.
-        """
+    records: bool = False
+    parents: bool = True
+    until: Until = WHOLE
+    stop: Stop | None = None
 
-    @property
-    def path(self) -> FindPath | None:
-        """The search for a path with fewer edge checks than ``search``, or None."""
+
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Searching(ABC, Generic[Answer_co]):
+    """Searches one graph, one search after the other.
+
+    path: the search for a path with fewer edge checks than ``search``, or None
+    """
+
+    path: FindPath | None = None
+
+    def search(self, root: Root, **asked: Any) -> Answer_co:
+        """Search from a root; asked: the fields of ``Query``."""
+        return self.answer(root, Query(**asked))
+
+    @abstractmethod
+    def answer(self, root: Root, query: Query) -> Answer_co:
+        """Search from an internal id, or from several."""
+
+
+class WholeSearch(Searching[WholeResult]):
+    """Searches a graph of one part without delegates, in host memory or on a device.
+
+    In host memory, a search may continue beyond ``until``. The root is a vertex id or,
+    for engines with ``sets``, ids; no target is among them. Some search by vertex
+    number instead: then targets are numbers, too, levels are int32, and results are by
+    number, [active].
+    """
 
     def see(self, view: Any) -> None:
         """Restrict later searches to some edges (``masks``).
@@ -168,6 +198,7 @@ class WholeSearch(Protocol):
         edge must be equally visible, even on different parts, and so must its places in
         rows of edges out and in; a hidden vertex must have no visible edge.
         """
+        raise NotImplementedError
 
 
 class Work(NamedTuple):

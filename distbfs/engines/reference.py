@@ -16,13 +16,13 @@ import numpy as np
 from distbfs.engines.base import (
     CHOSEN,
     LARGEST,
-    WHOLE,
     Engine,
     LevelRecord,
     Offer,
+    Query,
     Targets,
-    Until,
     WholeResult,
+    WholeSearch,
     Work,
 )
 from distbfs.engines.path_sums import PathSums
@@ -39,7 +39,6 @@ from distbfs.types import (
     DirectionName,
     Ids,
     Root,
-    Stop,
     Words,
 )
 
@@ -90,10 +89,8 @@ class ReferenceEngine(Engine):
         return PathSums(level, depth, dtype)
 
 
-class ReferenceWhole:
+class ReferenceWhole(WholeSearch):
     """Searches one part without delegates (a ``WholeSearch``)."""
-
-    path = None
 
     def __init__(self, part: Part, direction: str, parents: bool) -> None:
         self._part = part
@@ -111,15 +108,9 @@ class ReferenceWhole:
         place.sort()  # the order of a queue
         return column[unvisited][place], source[unvisited][place], len(column)
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
-        """Search from ids; raise SearchStopped when ``stop`` returns True."""
+    def answer(self, root: Root, query: Query) -> WholeResult:
+        """Search from ids; see ``WholeSearch``."""
+        until, stop = query.until, query.stop
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
@@ -158,7 +149,7 @@ class ReferenceWhole:
             by_id,
             parents if self._parents else None,
             depth,
-            records=log if records else [],
+            records=log if query.records else [],
             order=ids[np.concatenate(queue)] if self._direction == "push" else None,
         )
 

@@ -6,6 +6,7 @@ The host launches one kernel for each device and search, and reads its result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
-from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.base import Query
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.engines.cuda.xbfs.share_search import level_records
 from distbfs.engines.cuda.xbfs.shared import connect_devices
@@ -30,7 +31,7 @@ from distbfs.timing import Stopwatch
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
     from distbfs.exchange.peer_memory import PeerGroup
-    from distbfs.types import Root, Stop, World
+    from distbfs.types import Root, World
 
 PATIENCE_SECONDS = 8
 
@@ -66,37 +67,24 @@ class DomainDriver(Runner):
         for part in self._parts:
             part.own.bare_count = every
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> Found:
+    def answer(self, root: Root, query: Query) -> Found:
         """Search from a vertex id; see ``MemberSearch.results``.
 
-        until: the end of the search, equal on all ranks; UsageError if a target is not
-        a vertex
-        stop: passed on all ranks or on none; called before the search and while the
-        devices run
-
         Raises SearchStopped on all ranks if ``stop`` returns True on one of them while
-        levels are left, DistbfsError on all ranks if a device did not answer.
+        levels are left, UsageError if a target is not a vertex, DistbfsError on all
+        ranks if a device did not answer.
         """
-        check_not_stopped(self._world, stop)
+        check_not_stopped(self._world, query.stop)
         clock = Stopwatch(self.trace)
         if not self._bare_known:
             self._count_bare()
-        if records:
+        if query.records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
         first = self._parts[0]  # one device that gets the request passes it to all
 
         def ready(part: MemberSearch) -> None:
-            at = stop if part is first else None
-            part.ready(root, records=records, until=until, stop=at)
+            part.ready(root, query if part is first else replace(query, stop=None))
 
         self._on_each(ready)
         with clock("search"):
@@ -112,10 +100,10 @@ class DomainDriver(Runner):
         self._searches += 1
         if end[3]:
             raise SearchStopped(f"the search was stopped at level {int(end[3]) - 1}")
-        results = partial(self._results, self._searches, parents=parents)
+        results = partial(self._results, self._searches, parents=query.parents)
         arrays = made_later(len(self._parts), results)
         result = Found(*arrays, int(end[1]), float(end[0]))
-        if records:
+        if query.records:
             shown = self._world, self._parts, result.level, result.levels
             result.records = records_of(level_records(*shown))
         result.phases = clock.seconds

@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.distinct import distinct
-from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.base import WHOLE, Query, Until
 from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.formats.ids import no_vertex
 from distbfs.locks import SearchLock
@@ -461,9 +461,8 @@ class Session:
             self.world.barrier()
             began = time.perf_counter()
             with kept(self._trace, "search", root=first):
-                outcome = self._runner.search(
-                    inside, parents=parents, until=until, stop=stop, records=records
-                )
+                query = Query(records, parents, until, stop)
+                outcome = self._runner.answer(inside, query)
             self.world.barrier()
             wall = time.perf_counter() - began
             if self.world.size > 1:

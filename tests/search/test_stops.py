@@ -111,8 +111,8 @@ def test_a_search_of_one_rank_stops_all(who):
     """Rank 0 searches; the others wait and are asked before it alone."""
 
     class Device:
-        def search(self, root, *, stop, **options):
-            assert stop is stops[0]
+        def answer(self, root, query):
+            assert query.stop is stops[0]
             if root == 0:
                 raise SearchStopped("the search was stopped at level 7")
             return Found([], [], 3, 0.5)

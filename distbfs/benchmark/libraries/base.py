@@ -12,6 +12,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.build.host.rows import collect
+from distbfs.engines.base import Query
 from distbfs.errors import LibraryMissing, UsageError
 from distbfs.graph.keys import BOTH, FORTH
 from distbfs.options import SearchOptions
@@ -105,7 +106,7 @@ class LibrarySearch(Runner):
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    def search(self, root: Root, **options: Any) -> Found:  # noqa: ARG002
+    def answer(self, root: Root, query: Query) -> Found:  # noqa: ARG002
         """Search from an id until no vertex is left; returns levels only."""
         if isinstance(root, np.ndarray):
             raise UsageError(ONE_SOURCE)

@@ -17,11 +17,12 @@ from distbfs.device.structures import structure
 from distbfs.engines.base import (
     NO_PATH,
     PRUNED,
-    WHOLE,
     LevelRecord,
+    Query,
     ShortestPath,
     Until,
     WholeResult,
+    WholeSearch,
 )
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
@@ -110,7 +111,7 @@ def team_rates(rates: Array) -> Array | None:
     return rates
 
 
-class OpenMPWhole:
+class OpenMPWhole(WholeSearch):
     """Searches one part without delegates (a ``WholeSearch``)."""
 
     def __init__(
@@ -208,15 +209,9 @@ class OpenMPWhole:
             enterable = mask_of(filled, mask_words(part.active) * 64)
         self._graph.set(enterable=enterable, closed=closed)
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
-        """Search from ids; raise SearchStopped when ``stop`` returns True."""
+    def answer(self, root: Root, query: Query) -> WholeResult:
+        """Search from ids; see ``WholeSearch``."""
+        until, stop, records = query.until, query.stop, query.records
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None

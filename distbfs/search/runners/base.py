@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.base import Searching
 from distbfs.errors import SearchStopped
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import FindPath, LevelRecord
+    from distbfs.engines.base import LevelRecord
     from distbfs.timing import Trace
-    from distbfs.types import Root, Stop, World
+    from distbfs.types import Stop, World
 
 MakeArrays: TypeAlias = Callable[[], tuple[list[Any], list[Any]]]
 
@@ -88,34 +87,18 @@ def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
     return levels
 
 
-class Runner(ABC):
+class Runner(Searching[Found]):
     """Runs searches of one graph, one after the other; methods are collective.
+
+    ``stop`` is passed on all ranks or on none; if it returns True on one, all ranks
+    raise SearchStopped.
 
     mode: name of the way searches run, for reports; trace: records the phases of
     searches, None for no trace
-    path: the search for a path from both ends, on one rank; None to use ``search``
     """
 
     mode = "resident"
     trace: Trace | None = None
-    path: FindPath | None = None
-
-    @abstractmethod
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
-        """Search from an internal id, or from several.
-
-        until: the end of the search, equal on all ranks
-        stop: passed on all ranks or on none; if it returns True on one, all ranks raise
-        SearchStopped
-        """
 
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views, where the engine has masks.

@@ -19,7 +19,7 @@ from distbfs.engines.base import (
     COUNTS,
     OUTER,
     OWN,
-    WHOLE,
+    Query,
     Targets,
     Until,
     Work,
@@ -232,31 +232,19 @@ class BetweenDomains(Runner):
         if self._streamed is not None:
             self._streamed.forget()
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> Found:
+    def answer(self, root: Root, query: Query) -> Found:
         """Search from one vertex id, or from several (collective).
 
-        parents: False omits parents in this search
-        until: the end of the search, equal on all ranks; results have no level beyond
-        it
-        stop: passed on all ranks or on none, called before each level; if it returns
-        True on one, all ranks raise SearchStopped
+        Results have no level beyond ``until``.
         """
-        until = until.beyond(root, self._layout.n)
+        until, records = query.until.beyond(root, self._layout.n), query.records
         clock, before = Stopwatch(self.trace), self._exchange.traffic.total("parents")
-        parents = parents and self._options.parents
+        parents = query.parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
         every = records or self.trace is not None
         self._timed = clock if every else untimed
         to_the_end = until.depth is None and until.targets is None
-        self._ahead = not every and stop is None and to_the_end
+        self._ahead = not every and query.stop is None and to_the_end
         whole = self._loop if self._ahead else None
         if whole is None:
             self._stream()
@@ -269,7 +257,7 @@ class BetweenDomains(Runner):
         if self._streamed is not None:
             stream = self._streamed.levels()
         with UNTIMED if every else clock("levels"), stream:
-            levels = self._levels(until, stop, clock, log)
+            levels = self._levels(until, query.stop, clock, log)
         self._world.doing = "parents"
         results: list[tuple[Any, Any]] = []
         if self._streamed is not None:  # they are corrected by ``wait``

@@ -11,6 +11,7 @@ from distbfs.device import cuda
 from distbfs.search.runners.between import BetweenDomains
 
 if TYPE_CHECKING:
+    from distbfs.engines.base import Query
     from distbfs.search.runners.base import Found
     from distbfs.types import Root
 
@@ -58,11 +59,11 @@ class ClockedDomains(BetweenDomains):
         super().__init__(*between)
         self._clock, self._devices = DeviceClock(devices), sorted(set(devices))
 
-    def search(self, root: Root, **options: Any) -> Found:
+    def answer(self, root: Root, query: Query) -> Found:
         """Search from an internal id; see ``runners.base.Runner``."""
         self._clock.begin()
         with cuda.memory_of("a search"):
-            result = super().search(root, **options)
+            result = super().answer(root, query)
         own = self._clock.end()
         taken = np.array([own if result.seconds is None else result.seconds])
         result.seconds = float(self._world.allreduce(taken, "max")[0])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distbfs.device import cuda
-from distbfs.engines.base import WHOLE, Until, WholeSearch
+from distbfs.engines.base import Query, WholeSearch
 from distbfs.errors import SearchStopped
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.runners.base import (
@@ -19,7 +19,7 @@ from distbfs.search.runners.base import (
 
 if TYPE_CHECKING:
     from distbfs.timing import Trace
-    from distbfs.types import Root, Stop, World
+    from distbfs.types import Root, World
 
 
 class OnHost(Runner):
@@ -28,20 +28,12 @@ class OnHost(Runner):
     def __init__(self, search: WholeSearch) -> None:
         self._search, self.path = search, search.path
 
-    def search(
-        self,
-        root: Root,
-        *,
-        parents: bool = True,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-        records: bool = False,
-    ) -> Found:
+    def answer(self, root: Root, query: Query) -> Found:
         """Search from an internal id; ``stop`` is called before each level."""
-        result = self._search.search(root, records=records, until=until, stop=stop)
+        result = self._search.answer(root, query)
         return Found(
             [result.level],
-            [result.parent if parents else None],
+            [result.parent if query.parents else None],
             result.levels,
             result.seconds,
             records_of(result.records),
@@ -69,11 +61,11 @@ class OnDevice(OnHost):
         super().__init__(search)
         self._by_id = by_id
 
-    def search(self, root: Root, **asked: Any) -> Found:
+    def answer(self, root: Root, query: Query) -> Found:
         """Search from an id; ``stop`` is called first, and as in ``WholeSearch``."""
-        check_not_stopped(SoloWorld(), asked.get("stop"))
+        check_not_stopped(SoloWorld(), query.stop)
         with cuda.memory_of("a search"):
-            result = super().search(root, **asked)
+            result = super().answer(root, query)
         convert = self._by_id
         if convert is not None:
             level, parent = result.level[0], result.parent[0]
@@ -101,16 +93,16 @@ class OnFirst(Runner):
     def __init__(self, world: World, runner: Runner | None) -> None:
         self._world, self._runner = world, runner
 
-    def search(self, root: Root, **asked: Any) -> Found:
+    def answer(self, root: Root, query: Query) -> Found:
         """Search from an internal id; see ``runners.base.Runner``.
 
         ``stop`` is called on all ranks before the search, and on rank 0 during it.
         """
-        check_not_stopped(self._world, asked.get("stop"))
+        check_not_stopped(self._world, query.stop)
         result, reason, facts = Found([], [], 0), "", None
         if self._runner is not None:
             try:
-                result = self._runner.search(root, **asked)
+                result = self._runner.answer(root, query)
             except SearchStopped as stopped:
                 reason = str(stopped)
             facts = result.levels, result.seconds, result.records, result.phases

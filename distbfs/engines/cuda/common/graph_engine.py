@@ -1,26 +1,28 @@
 """Shared base of engines that search whole graphs on one device.
 
-An engine of this kind provides a ``NumberSearch``; this module adds results by id,
-searches of parts in host memory and errors for unsupported options.
+An engine of this kind provides a ``WholeSearch`` by number; this module adds results by
+id, searches of parts in host memory and errors for unsupported options.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.engines.base import (
-    WHOLE,
     Engine,
     LevelRecord,
+    Query,
     Until,
     WholeResult,
+    WholeSearch,
 )
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.host_results import results_table
@@ -28,44 +30,23 @@ from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.share import Share
-from distbfs.types import DeviceArray, Root, Stop
+from distbfs.types import DeviceArray, Root
 
 SOURCE = Path(__file__).with_name("ids.cu")
 COUNTERS = 1 << 20  # bytes of counters, control and records beside arrays, at most
 THREADS, BLOCKS = 256, 8  # of the kernels in ids.cu; blocks on a multiprocessor
 
 
-class NumberSearch(Protocol):
-    """Searches a graph on the device by vertex number."""
-
-    def search(
-        self,
-        number: int,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
-        """Search from a vertex number; targets of ``until`` are numbers.
-
-        Levels are int32, and results are by number [active].
-
-        stop: as in ``WholeSearch``
-        """
-
-
-class ById:
+class ById(WholeSearch):
     """A search by number with results by id; their conversion counts in its time.
 
     results: arrays of the results; without them, results stay by number
     """
 
-    path = None
-
     def __init__(
         self,
         graph: Share,
-        search: NumberSearch,
+        search: WholeSearch,
         results: ArrayTable,
         *,
         parents: bool,
@@ -100,20 +81,14 @@ class ById:
         #   ISOLATED].astype(np.int64) : test_nothing_lies_beyond_the_last_level
         return Until(until.depth, numbers.astype(np.int64) if reachable else None)
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
+    def answer(self, root: Root, query: Query) -> WholeResult:
         """Search from a vertex id; see ``WholeSearch``."""
+        records = query.records
         if isinstance(root, np.ndarray):
             raise UsageError("this engine searches from one vertex, not from a set")
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
-        ends = self._by_number(until.beyond(root, self.graph.n))
+        ends = self._by_number(query.until.beyond(root, self.graph.n))
         self._params.root = root
         number = int(self.graph.numbers[root])
         if number == ISOLATED:
@@ -122,7 +97,7 @@ class ById:
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return WholeResult(self._level, self._parent, 1, seconds, alone)
-        result = self._search.search(number, records=records, until=ends, stop=stop)
+        result = self._search.answer(number, replace(query, until=ends))
         if self._level is None:
             return result
         self._params.level = result.level.data.ptr
@@ -165,7 +140,7 @@ class GraphEngine(Engine, ABC):
         check_choice("direction", self.options.direction, self.directions)
 
     @abstractmethod
-    def by_number(self, graph: Share) -> NumberSearch:
+    def by_number(self, graph: Share) -> WholeSearch:
         """Prepare searches by vertex number."""
 
     @abstractmethod

@@ -13,21 +13,21 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate
-from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
+from distbfs.engines.base import LevelRecord, Query, WholeResult, WholeSearch
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import SearchStopped
 from distbfs.partition.share import Share
-from distbfs.types import Stop
+from distbfs.types import Root
 
 THREADS, BLOCKS = 256, 8  # threads a block; most blocks on a multiprocessor
 COUNTS = 3  # of a level; as in loop.cuh
 DENSE = 32  # pull from a frontier of 1/32 of the vertices on
 
 
-class LoopSearch:
+class LoopSearch(WholeSearch):
     """Searches a graph on one device by vertex number.
 
     source: file of the kernel ``begin`` and of those in ``steps``
@@ -75,20 +75,14 @@ class LoopSearch:
             self._launches[name] = kernel.prepare(self.params, grid, THREADS)
         self._launches[name]()
 
-    def search(
-        self,
-        number: int,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
+    def answer(self, number: Root, query: Query) -> WholeResult:
         """Search from a vertex number; with records, edge checks are counted."""
+        records, stop = query.records, query.stop
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, end, before, after = self._events
         p = self.params
         p.root, p.depth, p.size, p.counting = number, 0, 1, records
-        p.set(goal=goal_of(until, number, self.graph.active))
+        p.set(goal=goal_of(query.until, int(number), self.graph.active))
         left = self.graph.active - 1
         log: list[LevelRecord] = []
         begin.record()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,18 +14,18 @@ from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
+from distbfs.engines.base import LevelRecord, Query, WholeResult, WholeSearch
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.partition.share import Share
-from distbfs.types import DeviceArray, Stop
+from distbfs.types import DeviceArray, Root
 
 RECORDS = 1 << 16  # most recorded levels
 FIRST = ("step", "frontier", "checks", "found")  # members of ``Record``
 
 
-class ResidentSearch(ABC):
+class ResidentSearch(WholeSearch):
     """Searches a graph on one device by vertex number, in one launch each.
 
     source: file of kernel ``search``. It declares Params; Control, with the State in
@@ -74,31 +74,23 @@ class ResidentSearch(ABC):
     def _end(self, state: Any) -> tuple[int, int, bool]:
         """Return (levels run, levels with vertices, whether ``stop`` ended it)."""
 
-    def search(
-        self,
-        number: int,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
+    def answer(self, number: Root, query: Query) -> WholeResult:
         """Search from a vertex number; with records, kernels count edge checks.
 
-        stop: as in ``WholeSearch``
         At most 65536 levels can be recorded. Raises UsageError if there are more, and
         for an invalid vertex number.
         """
-        p, self._word.stop = self.params, stop
-        p.set(root=number, goal=goal_of(until, number, self.graph.active))
+        p, self._word.stop = self.params, query.stop
+        p.set(root=number, goal=goal_of(query.until, int(number), self.graph.active))
         p.stop = self._word.address
-        if records:
+        if query.records:
             self._clear_records()
-        launch = self._launch(counting=records)
+        launch = self._launch(counting=query.records)
         seconds = launch.timed(back=self._back, word=self._word)
         depth, levels, stopped = self._end(self._ended.state)
         if stopped:
             raise SearchStopped(f"the search was stopped at level {depth}")
-        log = self._log(depth) if records else []
+        log = self._log(depth) if query.records else []
         level, parent = self._arrays["level"], self._arrays.get("parent")
         return WholeResult(level, parent, levels, seconds, log)
 

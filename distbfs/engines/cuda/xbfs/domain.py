@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda
 from distbfs.device.structures import Record, structure
-from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.base import Query
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays, ways
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, one_way, too_deep
 from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
@@ -33,7 +33,7 @@ from distbfs.engines.cuda.xbfs.shared import (
 from distbfs.errors import UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.share import Share
-from distbfs.types import Root, Stop
+from distbfs.types import Root
 
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
@@ -125,24 +125,17 @@ class MemberSearch(ShareSearch):
         self._count(counted=has(form, "COUNT"), records=records)
         return launch.record(then=self._results, back=self._back)
 
-    def ready(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> None:
+    def ready(self, root: Root, query: Query) -> None:
         """Set the arguments of a search from ids.
 
-        stop: called in ``wait``; if it returns True, all parts end at the same level
+        ``stop`` is called in ``wait``; if it returns True, all parts end at one level.
         Raises UsageError for a target that is not a vertex.
         """
         self._root, active = root, self.part.domain.active
         swap_bitmaps(self.own)
-        self._ask(root, until, stop, active, counted=records)
+        self._ask(root, query, active)
         self._take_turn()
-        self._graph = self.prepare(records=records)
+        self._graph = self.prepare(records=query.records)
         self._graph.set_arguments()
         cuda.cupy().cuda.Device().synchronize()  # the results of the last search
 

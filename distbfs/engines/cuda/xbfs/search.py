@@ -8,11 +8,11 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda
 from distbfs.device.sources import Variant
 from distbfs.engines.base import (
-    WHOLE,
     FindPath,
+    Query,
     ShortestPath,
-    Until,
     WholeResult,
+    WholeSearch,
 )
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
@@ -32,7 +32,7 @@ from distbfs.ranks.world import SoloWorld
 from distbfs.types import Root, Stop
 
 
-class FastSearch(ShareSearch):
+class FastSearch(ShareSearch, WholeSearch):
     """Searches a graph on one device.
 
     in_ids: results are by id, else by number
@@ -118,19 +118,13 @@ class FastSearch(ShareSearch):
             self._lookups = DeviceLookups(self.graph)
         return self._lookups.path(np.atleast_1d(root), target)
 
-    def search(
-        self,
-        root: Root,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> WholeResult:
+    def answer(self, root: Root, query: Query) -> WholeResult:
         """Search from ids; with records, in a form with counters.
 
         Raises UsageError for a root or a target that is not a vertex, SearchStopped.
         """
-        self._prepare(root, until, stop, counted=records)
+        records = query.records
+        self._prepare(root, query)
         if self._cluster is not None and not (records or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
@@ -165,16 +159,14 @@ class FastSearch(ShareSearch):
         level, parent = self._results_of(narrow=False)
         return WholeResult(level, parent, depth + 1, seconds)
 
-    def _prepare(
-        self, root: Root, until: Until, stop: Stop | None, *, counted: bool = False
-    ) -> None:
+    def _prepare(self, root: Root, query: Query) -> None:
         """Check the roots, and set what a search is asked for; see ``_ask``."""
         n = self.graph.n
         ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
         for one in ends:
             if not 0 <= one < n:
                 raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
-        self._ask(root, until, stop, self.graph.active, counted=counted)
+        self._ask(root, query, self.graph.active)
         if self._results_taken:
             self.arrays.renew()
             self._written.clear()

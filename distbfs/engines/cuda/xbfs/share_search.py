@@ -23,13 +23,13 @@ from distbfs.device.sources import Variant
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, structure
 from distbfs.device.take import Back
-from distbfs.engines.base import PRUNED, TAIL_BYTES, LevelRecord, Until
+from distbfs.engines.base import PRUNED, TAIL_BYTES, LevelRecord, Query
 from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, HEADER, ROWS, Arrays
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT
 from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, way_of
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.types import DeviceArray, Ids, Root, Stop, World
+from distbfs.types import DeviceArray, Ids, Root, World
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
@@ -210,25 +210,22 @@ class ShareSearch:
             self.arrays.clear()
             self._reset()
 
-    def _ask(
-        self, root: Root, until: Until, stop: Stop | None, active: int, *, counted: bool
-    ) -> None:
+    def _ask(self, root: Root, query: Query, active: int) -> None:
         """Set the roots, the end, the results, and the word that can stop a search.
 
-        active: number of vertices of all devices; counted: whether the vertices of each
-        level are counted
+        active: number of vertices of all devices
 
         Raises UsageError for a target that is not a vertex.
         """
         p, layout, several = self.own, self.layout, isinstance(root, np.ndarray)
-        until = until.beyond(root, layout.n)
+        until = query.until.beyond(root, layout.n)
         last = NO_LIMIT if until.depth is None else until.depth
         targets = until.targets
         own = None if targets is None else self._owned(targets)
         self.arrays.end_with(last, own)
         if not self._levels:  # records count the vertices of levels
             with cuda.memory_of("levels of records"):
-                self.arrays.want_levels(wanted=counted)
+                self.arrays.want_levels(wanted=query.records)
         together = several or self.masked or targets is not None
         self._search_leaves(together=together)
         if isinstance(root, np.ndarray):
@@ -243,7 +240,7 @@ class ShareSearch:
             mine = layout.part_of(root) == self.index
             p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
             begin_at_root(p)
-        self._word.stop = stop
+        self._word.stop = query.stop
         p.stop = self._word.address
 
     def take_counters(self, at: int, pair: Any = None) -> None:

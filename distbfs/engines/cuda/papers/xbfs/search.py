@@ -15,13 +15,13 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable
-from distbfs.engines.base import WHOLE, Until, WholeResult
+from distbfs.engines.base import Query, WholeResult
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.engines.cuda.common.resident import ResidentSearch
 from distbfs.errors import UsageError
 from distbfs.options import BALANCES, FRONTIERS, check_choice
 from distbfs.partition.share import Share
-from distbfs.types import Array, Stop
+from distbfs.types import Array, Root
 
 SOURCE = Path(__file__).with_name("paper.cu")
 THREADS = 256  # of a block; as in paper_state.cuh
@@ -151,18 +151,11 @@ class PaperSearch(ResidentSearch):
     def _end(self, state: Any) -> tuple[int, int, bool]:
         return state.level - 1, state.levels, state.done == STOPPED
 
-    def search(
-        self,
-        number: int,
-        *,
-        records: bool = False,
-        until: Until = WHOLE,
-        stop: Stop | None = None,
-    ) -> PaperResult:
+    def answer(self, number: Root, query: Query) -> PaperResult:
         """Search from a vertex number; with records, count the work of levels."""
-        work = self._arrays["work"] if records else None
+        work = self._arrays["work"] if query.records else None
         self.params.set(work=work)
-        result = super().search(number, records=records, until=until, stop=stop)
+        result = super().answer(number, query)
         counts = None if work is None else work.get().T.astype(np.int64)
         return PaperResult(**vars(result), work=counts)
 
