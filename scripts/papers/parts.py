@@ -284,7 +284,7 @@ class PartGraph:
             "engine": description["engine"],
             "exchange": description["exchange"],
             "searches": len(seconds),
-            "GTEPS": rate_statistics(edges, seconds).harmonic_mean / 1e9,
+            "GTEPS": rate_statistics(edges, seconds)["harmonic_mean"] / 1e9,
             "geometric_mean_GTEPS": math.exp(statistics.mean(logs)) / 1e9,
             "median_ms": 1e3 * statistics.median(seconds),
             "levels": statistics.median(levels),
