@@ -13,6 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -268,7 +269,7 @@ class PartGraph:
             self.roots,
             exact=True,
             check=len(self.roots),
-            stop=lambda: False,
+            each=partial(map, session.search),
         )
         levels = [session.search(root).depth + 1 for root in self.roots.tolist()]
         description = session.describe()
