@@ -23,7 +23,7 @@ from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.formats.ids import first_of
 from distbfs.generate.derived import Counted
-from distbfs.graph.components import component_labels, component_sizes
+from distbfs.graph.components import component_labels
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
@@ -224,13 +224,14 @@ def survey(
 def components_of(tuples: TupleSource) -> dict[str, Any]:
     """Return the sizes of components, and a vertex of the largest to search from."""
     label = component_labels(tuples.n, lambda: tuples.chunks(0, tuples.tuples))
-    sizes = component_sizes(label)
+    counts = np.bincount(label)  # by label, 0 for vertices that are none
+    sizes = np.sort(counts[counts > 0])
     size, count = np.unique(sizes, return_counts=True)
-    begin = int(np.bincount(label).argmax()) if len(label) else -1
+    begin = int(counts.argmax()) if len(label) else -1
     return {
         "components": {
             "count": len(sizes),
-            "largest": sizes[:SHOWN_COMPONENTS].tolist(),
+            "largest": sizes[::-1][:SHOWN_COMPONENTS].tolist(),
             "size": size.tolist(),
             "components": count.tolist(),
         },
