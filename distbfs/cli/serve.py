@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,12 +20,13 @@ from distbfs.cli.shared import (
     open_terminal,
     stop_requests,
 )
-from distbfs.errors import LibraryMissing, UsageError
+from distbfs.errors import UsageError
 from distbfs.formats.ids import first_of
 from distbfs.formats.text import STDIN
 from distbfs.leftovers import DASH
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
+from distbfs.registry import optional
 from distbfs.search.session import Session
 from distbfs.service.doors import (
     Door,
@@ -63,14 +62,10 @@ def about(
     }
 
 
-def http_door() -> Callable[[Service, socket.socket, Guard], Door]:
-    """Return a factory of HTTP doors; LibraryMissing without the extra."""
-    try:
-        from distbfs.service.http import http_door  # noqa: PLC0415 - needs h11
-    except ImportError as error:
-        text = "HTTP needs the extra 'serve'; pip install '.[serve]'"
-        raise LibraryMissing(text) from error
-    return http_door
+def http() -> Any:
+    """Return the module of the service over HTTP; LibraryMissing without the extra."""
+    missing = "HTTP needs the extra 'serve'; pip install '.[serve]'"
+    return optional("distbfs.service.http", missing)
 
 
 def check_ways(asked: ServeOptions) -> None:
@@ -79,7 +74,7 @@ def check_ways(asked: ServeOptions) -> None:
         clear_place(asked.socket)
     if asked.http is None:
         return
-    http_door()
+    http()
     check_host(asked.http_host, remote=asked.allow_remote)
     if asked.token_file is None:
         raise UsageError("--http needs --token-file")
@@ -102,7 +97,7 @@ def open_doors(
         listening = listen_http(asked.http_host, asked.http)
         guard = Guard(read_token(asked.token_file))
         stack.enter_context(renewed(guard, asked.token_file))
-        doors.append(http_door()(service, listening, guard))
+        doors.append(http().http_door(service, listening, guard))
         terminal.say(f"http://{asked.http_host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams(ready)))
