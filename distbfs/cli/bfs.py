@@ -272,7 +272,7 @@ def open_kept(
         kept.result = ResultFile(
             output,
             sources,
-            graph.n,
+            graph.source.n,
             identity,
             levels=options.levels,
             parents=options.parents,
@@ -335,7 +335,7 @@ def run(asked: BfsOptions) -> None:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
         ids = opened.ids
-        named = NamedVertices(world, opened.n, ids)
+        named = NamedVertices(world, opened.source.n, ids)
         sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)
         view = named.agreed_view(opened.attributes, asked.where, asked.vertices)
         named.check_seen(view, sources)

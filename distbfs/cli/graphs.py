@@ -69,16 +69,6 @@ class SearchedGraph:
     facts: list[Any]
     attributes: Mapping[str, Values]
 
-    @property
-    def n(self) -> int:
-        """Number of vertices."""
-        return self.source.n
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges lead one way only."""
-        return self.source.directed
-
     def reversed(self) -> SearchedGraph:
         """Return the graph with all edges reversed."""
         facts = [*self.facts, "reversed"]

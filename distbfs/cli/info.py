@@ -58,11 +58,11 @@ def describe_file(
     kinds = {} if ids is None or first is not None else {"ids": {"kind": ids.kind}}
     return {
         "store": str(graph.path),
-        **sizes_of(summary, directed=graph.directed),
+        **sizes_of(summary, directed=graph.source.directed),
         **{name: getattr(summary, name) for name in COUNTS},
         "source": tuples.describe(),
         "statistics": summary.histogram.summary(),
-        "directed": graph.directed,
+        "directed": graph.source.directed,
         **({"first_id": first} if first else {}),
         **kinds,
     }, summary.histogram

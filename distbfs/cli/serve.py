@@ -50,9 +50,9 @@ def about(
     edges, ids, first = session.edges, graph.ids, first_of(graph.ids)
     return {
         "store": str(path),
-        "vertices": graph.n,
-        "edges": edges if graph.directed else edges // 2,
-        "directed": graph.directed,
+        "vertices": graph.source.n,
+        "edges": edges if graph.source.directed else edges // 2,
+        "directed": graph.source.directed,
         "tuples": graph.source.input_tuples,
         "ids": None if ids is None or first is not None else ids.kind,
         "first_id": first,
