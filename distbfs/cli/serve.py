@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
@@ -43,13 +42,11 @@ from distbfs.service.service import Service
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 
 
-def about(
-    session: Session, graph: SearchedGraph, path: Path, ranks: int
-) -> dict[str, Any]:
+def about(session: Session, graph: SearchedGraph) -> dict[str, Any]:
     """Return the facts about the graph for ``stats``, JSON values (collective)."""
     edges, ids, first = session.edges, graph.ids, first_of(graph.ids)
     return {
-        "store": str(path),
+        "store": str(graph.path),
         "vertices": graph.source.n,
         "edges": edges if graph.source.directed else edges // 2,
         "directed": graph.source.directed,
@@ -57,7 +54,7 @@ def about(
         "ids": None if ids is None or first is not None else ids.kind,
         "first_id": first,
         "parts": graph.source.parts,
-        "ranks": ranks,
+        "ranks": session.world.size,
         "engine": session.describe(),
     }
 
@@ -134,7 +131,7 @@ def run(asked: ServeOptions) -> None:
         # requests are answered or late by then, unless a search hears nothing
         stack.enter_context(flag.within(limits.deadline + limits.patience))
         with traced(terminal, asked.trace, session, graph.ids) as trace:
-            facts = about(session, graph, path, world.size)
+            facts = about(session, graph)
             ranks = ServiceRank(session, flag, trace)
             if world.rank:
                 ranks.follow()
