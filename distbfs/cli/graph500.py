@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -232,7 +231,10 @@ def run(asked: Graph500Options) -> None:
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        print_report(terminal, figures, session, energy, place)
+        values = {**reports.as_json(figures), "search": session.describe()}
+        values |= {} if energy is None else {"energy": energy}
+        text = reports.as_text(figures)
+        terminal.result(values, lambda: click.echo(text, nl=False), place)
 
 
 def in_ids_of_the_file(
@@ -250,17 +252,3 @@ def in_ids_of_the_file(
         )
         for figures in searches
     ]
-
-
-def print_report(
-    terminal: Terminal,
-    figures: reports.BenchmarkFigures,
-    session: Session,
-    energy: dict[str, Any] | None,
-    place: Path | None,
-) -> None:
-    """Print the report; ValidationError for an invalid run."""
-    values = {**reports.as_json(figures), "search": session.describe()}
-    values |= {} if energy is None else {"energy": energy}
-    text = reports.as_text(figures)
-    terminal.result(values, lambda: click.echo(text, nl=False), place)
