@@ -58,7 +58,7 @@ def describe_file(
     kinds = {} if ids is None or first is not None else {"ids": {"kind": ids.kind}}
     return {
         "store": str(graph.path),
-        **sizes_of(summary, directed=graph.source.directed),
+        **sizes_of(summary.n, summary.m, directed=graph.source.directed),
         **{name: getattr(summary, name) for name in COUNTS},
         "source": tuples.describe(),
         "statistics": summary.histogram.summary(),
@@ -94,7 +94,7 @@ def describe(store: Store) -> dict[str, Any]:
     )
     return {
         "store": str(store.folder),
-        **sizes_of(manifest, directed=manifest.directed),
+        **sizes_of(n, m, directed=manifest.directed),
         **{k: v for k, v in manifest.summary().items() if k not in {"n", "m"}},
         "directed": manifest.directed,
         "shares": {name: count / max(m, 1) for name, count in manifest.edges.items()},
