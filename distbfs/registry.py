@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 
 PAPERS = "distbfs.engines.cuda.papers"
 APPLICATIONS = "distbfs.multisearch.apps"
@@ -113,6 +113,14 @@ class LaterModule:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(import_module(self._module), name, value)
+
+
+def optional(module: str, missing: str) -> Any:
+    """Import a module; LibraryMissing, with a message, if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise LibraryMissing(missing) from error
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

@@ -274,9 +274,9 @@ class Row:
             "searches": len(times),
             "valid": variant.valid,
             "harmonic_mean_GTEPS": statistics.median(
-                rate.harmonic_mean / 1e9 for rate in rates
+                rate["harmonic_mean"] / 1e9 for rate in rates
             ),
-            "passes_GTEPS": [rate.harmonic_mean / 1e9 for rate in rates],
+            "passes_GTEPS": [rate["harmonic_mean"] / 1e9 for rate in rates],
             "median_us": median * 1e6,
             "quartiles_us": [low * 1e6, high * 1e6],
             "min_us": min(times) * 1e6,

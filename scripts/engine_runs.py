@@ -169,7 +169,7 @@ def run(
         }
         if edges:
             rate = rate_statistics([edges[root] for root in by_root], medians)
-            errors[name]["harmonic_mean_GTEPS"] = rate.harmonic_mean / 1e9
+            errors[name]["harmonic_mean_GTEPS"] = rate["harmonic_mean"] / 1e9
     return errors
 
 

@@ -34,7 +34,7 @@ def engine_figures(
         "quartile_seconds": [low, high],
         "min_seconds": float(times.min()),
         "max_seconds": float(times.max()),
-        "harmonic_mean_GTEPS": rate.harmonic_mean / 1e9,
+        "harmonic_mean_GTEPS": rate["harmonic_mean"] / 1e9,
         "seconds": times.tolist(),
     }
 

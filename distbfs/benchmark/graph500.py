@@ -5,18 +5,19 @@ Source: Graph500 specification 2.0, Sections 5 to 8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
-from distbfs.errors import SearchStopped
 from distbfs.progress import Sum
 from distbfs.search.result import Result, bytes_of
 from distbfs.search.session import Session
-from distbfs.types import Ids, Stop, TupleSource
+from distbfs.types import Ids, TupleSource
 from distbfs.validation.faults import Validation
 from distbfs.validation.host import validate
 
@@ -34,8 +35,7 @@ def run_searches(
     exact: bool,
     directed: bool = False,
     check: int,
-    stop: Callable[[], bool],
-    within: Stop | None = None,
+    each: Callable[[Sequence[int]], Iterable[Result]],
     hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
     done: Sum | None = None,
 ) -> list[SearchFigures]:
@@ -51,43 +51,34 @@ def run_searches(
     equal nedge counted from degrees
     directed: whether tuples lead only from their first end to their second
     check: the number of searches to validate, which are the first ones
-    stop: called between searches; returns the same on every rank
-    within: the ``stop`` of each search
+    each: searches from each of some roots, or from the first ones if it is stopped
     hurry: context in which validations run
     done: called with 1 after each search and after each validation
     """
     figures: list[SearchFigures] = []
     done = done or Sum()
     validation = validation_of(session, source, directed=directed) if check else None
-    if len(roots):
-        try:
-            for _ in range(2 if session.on_devices else 1):
-                result = session.search(int(roots[0]), stop=within)
-        except SearchStopped:
-            return figures
-        most = MOST_BYTES if session.on_devices else RESULT_BYTES
-        holders = max(len(set(session.held.devices)), 1)
-        size = max(bytes_of(result) // holders, 1)
-        size = int(session.world.allreduce(np.array([size]), "max")[0])
-        batch = max(1, min(session.room(most) // size, len(roots)))
-    waiting = roots.tolist()
-    stopped = False
-    while waiting and not stopped:
-        kept: list[Result] = []
+    warm_up = roots[:1].tolist() * (2 if session.on_devices else 1)
+    last = deque(each(warm_up), maxlen=1)
+    if not last:
+        return figures
+    most = MOST_BYTES if session.on_devices else RESULT_BYTES
+    holders = max(len(set(session.held.devices)), 1)
+    size = max(bytes_of(last.pop()) // holders, 1)
+    size = int(session.world.allreduce(np.array([size]), "max")[0])
+    batch = max(1, min(session.room(most) // size, len(roots)))
+    results = iter(each(roots.tolist()))
+    while True:
         left = check - len(figures)
         most = max(min(batch, left), 1)
-        while waiting and len(kept) < most and not stopped:
-            try:
-                result = session.search(waiting.pop(0), stop=within)
-            except SearchStopped:
-                stopped = True
-                break
+        kept: list[Result] = []
+        for result in islice(results, most):
             kept.append(result.keep() if most > 1 else result)
             done(1)
-            stopped = stop()
+        if not kept:
+            return figures
         looked = validation if left > 0 else None
         figures += judge(kept, looked, hurry, done, exact=exact)
-    return figures
 
 
 def validation_of(

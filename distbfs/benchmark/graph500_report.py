@@ -11,10 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from distbfs.benchmark.statistics import (
-    rate_statistics,
-    statistics,
-)
+from distbfs.benchmark.statistics import rate_statistics, statistics
 from distbfs.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -138,7 +135,7 @@ def wall_rate(figures: BenchmarkFigures) -> float | None:
     walls = [wall for _, wall in both if wall is not None]
     if len(walls) < len(both):
         return None
-    return rate_statistics([edges for edges, _ in both], walls).harmonic_mean
+    return rate_statistics([edges for edges, _ in both], walls)["harmonic_mean"]
 
 
 def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
@@ -153,7 +150,7 @@ def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
     if len(large) == len(figures.searches):
         return None
     rate = rate_statistics([x.nedge for x in large], [x.seconds for x in large])
-    return len(figures.searches) - len(large), rate.harmonic_mean
+    return len(figures.searches) - len(large), rate["harmonic_mean"]
 
 
 def _official(figures: BenchmarkFigures) -> Iterator[tuple[str, float, str]]:
@@ -173,7 +170,7 @@ def _official(figures: BenchmarkFigures) -> Iterator[tuple[str, float, str]]:
         ("bfs  {}_TEPS", "g", rate_statistics(edges, times)),
         ("bfs  {}_validate", "g", statistics(looked or [SKIPPED])),
     ):
-        for name, value in vars(of).items():
+        for name, value in of.items():
             yield label.format(SHORT.get(name, name)), value, form
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,14 +20,14 @@ from distbfs.cli.shared import (
     Terminal,
     make_request,
     open_terminal,
+    searched,
     stop_requests,
-    stop_within,
     warn_of_rest,
     write_records,
 )
 from distbfs.cli.sources import NamedVertices
 from distbfs.device.arrays import host_array
-from distbfs.errors import SearchStopped, UsageError, legible
+from distbfs.errors import UsageError, legible
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
@@ -272,7 +272,7 @@ def open_kept(
         kept.result = ResultFile(
             output,
             sources,
-            graph.n,
+            graph.source.n,
             identity,
             levels=options.levels,
             parents=options.parents,
@@ -335,7 +335,7 @@ def run(asked: BfsOptions) -> None:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
         ids = opened.ids
-        named = NamedVertices(world, opened.n, ids)
+        named = NamedVertices(world, opened.source.n, ids)
         sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)
         view = named.agreed_view(opened.attributes, asked.where, asked.vertices)
         named.check_seen(view, sources)
@@ -382,18 +382,15 @@ def search_each(
     waiting: the row in the output and the source of each search still to be made
     """
     rows: list[dict[str, Any]] = []
-    within = stop_within(session, stop)
-    progress = terminal.progress("searching", len(kept.done))
-    with suppress(SearchStopped), progress as tick:
-        for row, source in waiting:
-            if stop.agreed(terminal.world):
-                break
-            outcome = session.search(
-                source,
-                records=paths.asked.records is not None,
-                depth_limit=paths.asked.depth_limit,
-                stop=within,
-            )
+    outcomes = searched(
+        session,
+        [source for _, source in waiting],
+        stop,
+        records=paths.asked.records is not None,
+        depth_limit=paths.asked.depth_limit,
+    )
+    with terminal.progress("searching", len(kept.done)) as tick:
+        for (row, _), outcome in zip(waiting, outcomes, strict=False):
             reported = figures(session, outcome, ids)
             rows.append({**reported, **paths.of(outcome, ids)})
             write_records(log, start(outcome, ids), outcome.records)

@@ -22,6 +22,7 @@ import click
 import cloup
 
 from distbfs import registry
+from distbfs.cli.main import RankContext
 from distbfs.errors import UsageError
 from distbfs.formats.text import STDIN
 from distbfs.options import ADVANCED, GROUPS, OUTPUT, Declared, Factors, Knobs
@@ -59,6 +60,8 @@ class Command(cloup.Command):
 
     ``--help`` is brief, without those of ADVANCED; ``--help-all`` is complete.
     """
+
+    context_class = RankContext
 
     def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options; brief help leaves out those of ADVANCED."""

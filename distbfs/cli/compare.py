@@ -21,6 +21,7 @@ from distbfs.cli.comparison import (
     compare,
     spread_threads,
 )
+from distbfs.cli.graphs import sizes_of
 from distbfs.cli.measures import searches_energy
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.cli.shared import (
@@ -183,14 +184,12 @@ def compare_on(
                         entry.session, chosen.tolist(), compared["nedge"]
                     )
                     figures |= {"energy": energy, "joules": joules_of(energy or {})}
-        stored = entries[0].session.edges
+        session, directed = entries[0].session, sessions.directed
         about = {
             "title": str(store.folder),
             "source": store.manifest.source,
-            "vertices": entries[0].session.layout.n,
-            "edges": stored if sessions.directed else stored // 2,
-            "stored_edges": stored,
-            "directed": sessions.directed,
+            **sizes_of(session.n, session.edges, directed=directed),
+            "directed": directed,
         }
     return {"graph": about, **compared}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TextIO
+from functools import partial
+from typing import Any
 
 import click
 import numpy as np
@@ -26,18 +26,17 @@ from distbfs.cli.shared import (
     engine_line,
     make_request,
     open_terminal,
+    searched,
     stop_requests,
-    stop_within,
     warn_of_rest,
     write_records,
 )
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
 from distbfs.progress import Sum
-from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.report.energy import energy_lines
 from distbfs.report.provenance import machine, versions
@@ -46,7 +45,7 @@ from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.timing import COMPILING, clock
-from distbfs.types import Ids, TupleSource
+from distbfs.types import TupleSource
 
 BUILD_OPTIONS = ("edge_factor", "directed", "parts", "threshold", "pass_bytes")
 NOTED_SECONDS = 0.1  # of compiling that a report tells
@@ -198,14 +197,15 @@ def run(asked: Graph500Options) -> None:
                 exact=opened.exact,
                 directed=opened.directed,
                 check=check,
-                stop=lambda: stop.agreed(world),
-                within=stop_within(session, stop),
+                each=partial(searched, session, flag=stop),
                 hurry=lambda: stop.within(VALIDATION_SECONDS),
                 done=Sum(tell),
             )
         warn_of_rest(len(searches), len(chosen))
         if asked.records is not None:
-            write_level_records(session, chosen[: len(searches)], log, stop, ids)
+            again = chosen[: len(searches)].tolist()
+            for result in searched(session, again, stop, records=True):
+                write_records(log, {"root": name_of(result.root, ids)}, result.records)
         edges = [x.nedge for x in searches] if asked.energy else []
         energy = searches_energy(session, chosen.tolist(), edges)
         searches = in_ids_of_the_file(searches, ids)
@@ -231,27 +231,10 @@ def run(asked: Graph500Options) -> None:
             machine={**machine(), "hosts": world.describe()["hosts"]},
             notes=notes,
         )
-        print_report(terminal, figures, session, energy, place)
-
-
-def write_level_records(
-    session: Session,
-    roots: Ids,
-    file: TextIO | None,
-    stop: StopFlag,
-    ids: IdMap | None,
-) -> None:
-    """Search from each root once more and write its levels as JSON lines.
-
-    Collective; rank 0 has the file.  A request to stop also ends it.
-    """
-    within = stop_within(session, stop)
-    with suppress(SearchStopped):
-        for root in roots.tolist():
-            if stop.agreed(session.world):
-                return
-            records = session.search(root, records=True, stop=within).records
-            write_records(file, {"root": name_of(root, ids)}, records)
+        values = {**reports.as_json(figures), "search": session.describe()}
+        values |= {} if energy is None else {"energy": energy}
+        text = reports.as_text(figures)
+        terminal.result(values, lambda: click.echo(text, nl=False), place)
 
 
 def in_ids_of_the_file(
@@ -269,17 +252,3 @@ def in_ids_of_the_file(
         )
         for figures in searches
     ]
-
-
-def print_report(
-    terminal: Terminal,
-    figures: reports.BenchmarkFigures,
-    session: Session,
-    energy: dict[str, Any] | None,
-    place: Path | None,
-) -> None:
-    """Print the report; ValidationError for an invalid run."""
-    values = {**reports.as_json(figures), "search": session.describe()}
-    values |= {} if energy is None else {"energy": energy}
-    text = reports.as_text(figures)
-    terminal.result(values, lambda: click.echo(text, nl=False), place)

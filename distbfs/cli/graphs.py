@@ -33,7 +33,6 @@ from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
 from distbfs.store.atomic_folder import checked_target
 from distbfs.store.hdf5 import Store, open_store, read_array
-from distbfs.store.schema import Manifest
 from distbfs.store.write import write_graph
 from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource
 
@@ -68,16 +67,6 @@ class SearchedGraph:
     ids: IdMap | None
     facts: list[Any]
     attributes: Mapping[str, Values]
-
-    @property
-    def n(self) -> int:
-        """Number of vertices."""
-        return self.source.n
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges lead one way only."""
-        return self.source.directed
 
     def reversed(self) -> SearchedGraph:
         """Return the graph with all edges reversed."""
@@ -140,17 +129,17 @@ GRAPH = ("vertices", "edges", "stored_edges", *COUNTS)  # what ``graph_fields`` 
 UNREPORTED = ("n", "m", "edges", "histogram")  # of a build, under these names
 
 
-def sizes_of(graph: BuildSummary | Manifest, *, directed: bool) -> dict[str, int]:
+def sizes_of(n: int, m: int, *, directed: bool) -> dict[str, int]:
     """Return the numbers of vertices and edges, as users count them and as stored."""
-    edges = graph.m if directed else graph.m // 2
-    return {"vertices": graph.n, "edges": edges, "stored_edges": graph.m}
+    edges = m if directed else m // 2
+    return {"vertices": n, "edges": edges, "stored_edges": m}
 
 
 def summary_fields(summary: BuildSummary, *, directed: bool) -> dict[str, Any]:
     """Return the figures of a build that are reported."""
     facts = {k: x for k, x in vars(summary).items() if k not in UNREPORTED and x != ""}
     edges = {f"{name}_edges": count for name, count in summary.edges.items()}
-    return {**sizes_of(summary, directed=directed), **facts, **edges}
+    return {**sizes_of(summary.n, summary.m, directed=directed), **facts, **edges}
 
 
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:

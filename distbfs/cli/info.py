@@ -23,7 +23,7 @@ from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.formats.ids import first_of
 from distbfs.generate.derived import Counted
-from distbfs.graph.components import component_labels, component_sizes
+from distbfs.graph.components import component_labels
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
@@ -58,11 +58,11 @@ def describe_file(
     kinds = {} if ids is None or first is not None else {"ids": {"kind": ids.kind}}
     return {
         "store": str(graph.path),
-        **sizes_of(summary, directed=graph.directed),
+        **sizes_of(summary.n, summary.m, directed=graph.source.directed),
         **{name: getattr(summary, name) for name in COUNTS},
         "source": tuples.describe(),
         "statistics": summary.histogram.summary(),
-        "directed": graph.directed,
+        "directed": graph.source.directed,
         **({"first_id": first} if first else {}),
         **kinds,
     }, summary.histogram
@@ -94,7 +94,7 @@ def describe(store: Store) -> dict[str, Any]:
     )
     return {
         "store": str(store.folder),
-        **sizes_of(manifest, directed=manifest.directed),
+        **sizes_of(n, m, directed=manifest.directed),
         **{k: v for k, v in manifest.summary().items() if k not in {"n", "m"}},
         "directed": manifest.directed,
         "shares": {name: count / max(m, 1) for name, count in manifest.edges.items()},
@@ -224,13 +224,14 @@ def survey(
 def components_of(tuples: TupleSource) -> dict[str, Any]:
     """Return the sizes of components, and a vertex of the largest to search from."""
     label = component_labels(tuples.n, lambda: tuples.chunks(0, tuples.tuples))
-    sizes = component_sizes(label)
+    counts = np.bincount(label)  # by label, 0 for vertices that are none
+    sizes = np.sort(counts[counts > 0])
     size, count = np.unique(sizes, return_counts=True)
-    begin = int(np.bincount(label).argmax()) if len(label) else -1
+    begin = int(counts.argmax()) if len(label) else -1
     return {
         "components": {
             "count": len(sizes),
-            "largest": sizes[:SHOWN_COMPONENTS].tolist(),
+            "largest": sizes[::-1][:SHOWN_COMPONENTS].tolist(),
             "size": size.tolist(),
             "components": count.tolist(),
         },

@@ -92,13 +92,6 @@ class RankContext(cloup.Context):
             return super().invoke(*arguments, **options)
 
 
-def run_on_ranks(command: click.Command) -> None:
-    """Make a command and its subcommands run in a RankContext."""
-    command.context_class = RankContext
-    for inner in getattr(command, "commands", {}).values():
-        run_on_ranks(inner)
-
-
 class Interrupted(BaseException):
     """Stands for KeyboardInterrupt, for which click would print an empty line."""
 
@@ -127,7 +120,6 @@ class Commands(click.Group):
             return None
         module = import_module(f"distbfs.cli.options.{cmd_name}")
         command: click.Command = module.command
-        run_on_ranks(command)
         return command
 
     def format_commands(

@@ -154,7 +154,11 @@ def run(asked: MultisearchOptions) -> None:
             label=asked.app,
             seed=asked.seed,
         )
-        attributes = {"app": application.name, "n": graph.n, "directed": graph.directed}
+        attributes = {
+            "app": application.name,
+            "n": graph.source.n,
+            "directed": graph.source.directed,
+        }
         attributes |= {k: v for k, v in own.items() if v is not None}
         if output is not None and world.rank == 0:
             identity = [graph.facts, application.name, own]
@@ -178,8 +182,8 @@ def run(asked: MultisearchOptions) -> None:
     values = {
         "store": str(asked.graph),
         "app": asked.app,
-        "vertices": graph.n,
-        "directed": graph.directed,
+        "vertices": graph.source.n,
+        "directed": graph.source.directed,
         "engine": searcher.describe(),
         "sources": facts.get("samples", len(sources)),
         "found": facts,
@@ -194,7 +198,7 @@ def starts_of(
     graph: SearchedGraph, world: Ranks, app: Application, asked: MultisearchOptions
 ) -> tuple[Ids, Ids]:
     """Return sources and pairs, equal on all ranks (collective)."""
-    named = NamedVertices(world, graph.n, graph.ids)
+    named = NamedVertices(world, graph.source.n, graph.ids)
     sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
     if asked.pairs is not None:
         if world.rank == 0:

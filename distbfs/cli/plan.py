@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from distbfs.cli.graphs import sizes_of
 from distbfs.cli.options.plan import PlanOptions
 from distbfs.cli.plan_gpus import (
     Machine,
@@ -126,9 +127,7 @@ def weigh(
     allowed = DELEGATES_PER_PART * graph.n // graph.domains
     return {
         "graph": graph.title,
-        "vertices": graph.n,
-        "edges": graph.m if graph.directed else graph.m // 2,
-        "stored_edges": graph.m,
+        **sizes_of(graph.n, graph.m, directed=graph.directed),
         "directed": graph.directed,
         **{name: getattr(graph, name) for name in SHOWN},
         "devices": graph.parts,

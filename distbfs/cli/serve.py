@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,12 +19,13 @@ from distbfs.cli.shared import (
     open_terminal,
     stop_requests,
 )
-from distbfs.errors import LibraryMissing, UsageError
+from distbfs.errors import UsageError
 from distbfs.formats.ids import first_of
 from distbfs.formats.text import STDIN
 from distbfs.leftovers import DASH
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
+from distbfs.registry import optional
 from distbfs.search.session import Session
 from distbfs.service.doors import (
     Door,
@@ -44,33 +42,27 @@ from distbfs.service.service import Service
 from distbfs.service.tokens import Guard, check_host, read_token, renewed
 
 
-def about(
-    session: Session, graph: SearchedGraph, path: Path, ranks: int
-) -> dict[str, Any]:
+def about(session: Session, graph: SearchedGraph) -> dict[str, Any]:
     """Return the facts about the graph for ``stats``, JSON values (collective)."""
     edges, ids, first = session.edges, graph.ids, first_of(graph.ids)
     return {
-        "store": str(path),
-        "vertices": graph.n,
-        "edges": edges if graph.directed else edges // 2,
-        "directed": graph.directed,
+        "store": str(graph.path),
+        "vertices": graph.source.n,
+        "edges": edges if graph.source.directed else edges // 2,
+        "directed": graph.source.directed,
         "tuples": graph.source.input_tuples,
         "ids": None if ids is None or first is not None else ids.kind,
         "first_id": first,
         "parts": graph.source.parts,
-        "ranks": ranks,
+        "ranks": session.world.size,
         "engine": session.describe(),
     }
 
 
-def http_door() -> Callable[[Service, socket.socket, Guard], Door]:
-    """Return a factory of HTTP doors; LibraryMissing without the extra."""
-    try:
-        from distbfs.service.http import http_door  # noqa: PLC0415 - needs h11
-    except ImportError as error:
-        text = "HTTP needs the extra 'serve'; pip install '.[serve]'"
-        raise LibraryMissing(text) from error
-    return http_door
+def http() -> Any:
+    """Return the module of the service over HTTP; LibraryMissing without the extra."""
+    missing = "HTTP needs the extra 'serve'; pip install '.[serve]'"
+    return optional("distbfs.service.http", missing)
 
 
 def check_ways(asked: ServeOptions) -> None:
@@ -79,7 +71,7 @@ def check_ways(asked: ServeOptions) -> None:
         clear_place(asked.socket)
     if asked.http is None:
         return
-    http_door()
+    http()
     check_host(asked.http_host, remote=asked.allow_remote)
     if asked.token_file is None:
         raise UsageError("--http needs --token-file")
@@ -102,7 +94,7 @@ def open_doors(
         listening = listen_http(asked.http_host, asked.http)
         guard = Guard(read_token(asked.token_file))
         stack.enter_context(renewed(guard, asked.token_file))
-        doors.append(http_door()(service, listening, guard))
+        doors.append(http().http_door(service, listening, guard))
         terminal.say(f"http://{asked.http_host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams(ready)))
@@ -139,7 +131,7 @@ def run(asked: ServeOptions) -> None:
         # requests are answered or late by then, unless a search hears nothing
         stack.enter_context(flag.within(limits.deadline + limits.patience))
         with traced(terminal, asked.trace, session, graph.ids) as trace:
-            facts = about(session, graph, path, world.size)
+            facts = about(session, graph)
             ranks = ServiceRank(session, flag, trace)
             if world.rank:
                 ranks.follow()

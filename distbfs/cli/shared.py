@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
@@ -26,7 +26,7 @@ from distbfs.cli.streams import NamedFile
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.device.control_groups import usable_cores
-from distbfs.errors import UsageError, legible
+from distbfs.errors import SearchStopped, UsageError, legible
 from distbfs.formats.inputs import is_parts
 from distbfs.formats.writing import check_place
 from distbfs.leftovers import DASH
@@ -39,9 +39,10 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import prepare, source_of
 from distbfs.search.opening import Opening
+from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.types import Stop, TupleSource
+from distbfs.types import Root, TupleSource
 
 LOG = logging.getLogger("distbfs")
 LINE_SECONDS = 5.0  # between lines that say how far work is
@@ -245,15 +246,22 @@ def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
                 signal.signal(number, handler)
 
 
-def stop_within(session: Session, flag: StopFlag) -> Stop | None:
-    """Return a function that ends a search between two levels after SIGTERM.
+def searched(
+    session: Session, roots: Iterable[Root], flag: StopFlag, **options: Any
+) -> Iterator[Result]:
+    """Search from each root until a request to stop (collective).
 
-    Return None if one launch on devices runs all levels, which needs another kernel to
-    be stopped.
+    SIGTERM also ends a search between two levels, unless one launch on devices runs all
+    levels, which needs another kernel to be stopped.
+    options: further arguments of ``Session.search``
     """
-    if session.on_devices and session.describe()["mode"] == "resident":
-        return None
-    return lambda: flag.urgent
+    at_once = session.on_devices and session.describe()["mode"] == "resident"
+    stop = None if at_once else lambda: flag.urgent
+    with suppress(SearchStopped):
+        for root in roots:
+            if flag.agreed(session.world):
+                return
+            yield session.search(root, stop=stop, **options)
 
 
 def write_records(

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from distbfs.errors import InputError, LibraryMissing
+from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, Reader
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import LineFault
@@ -24,6 +23,7 @@ from distbfs.formats.new_ids import Words
 from distbfs.formats.numpy_pairs import checked
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import sound
+from distbfs.registry import optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,13 +39,8 @@ NAMES_SHOWN = 8
 
 def load(module: str) -> Any:
     """Return a module of pyarrow; LibraryMissing if it is not installed."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise LibraryMissing(
-            "pyarrow is missing, which reads and writes Parquet and Arrow; "
-            "pip install '.[arrow]'"
-        ) from error
+    what = "pyarrow is missing, which reads and writes Parquet and Arrow"
+    return optional(module, f"{what}; pip install '.[arrow]'")
 
 
 @contextmanager

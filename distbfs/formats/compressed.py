@@ -14,7 +14,8 @@ import zlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import InputError, LibraryMissing
+from distbfs.errors import InputError
+from distbfs.registry import optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +50,8 @@ def plain_name(path: Path) -> str:
 def load_zstd() -> Any:
     """Return the Zstandard module; raise LibraryMissing if it is not installed."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise LibraryMissing(
-            f"{name} is missing, which unpacks Zstandard; pip install backports.zstd"
-        ) from error
+    what = f"{name} is missing, which unpacks Zstandard"
+    return optional(name, f"{what}; pip install backports.zstd")
 
 
 def make_decoder(packing: str) -> tuple[Any, tuple[type[Exception], ...]]:

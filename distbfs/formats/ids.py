@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,13 @@ IdMap: TypeAlias = "IntegerIds | TextIds"
 def name_of(vertex: int, ids: IdMap | None) -> int | str:
     """Return the id of a vertex in its input file."""
     return vertex if ids is None else ids.names(np.array([vertex]))[0]
+
+
+def names_or(ids: IdMap, vertices: Ids, none: str | int | None) -> list[Any]:
+    """Return the names of vertices, integers [k]; -1 is named ``none``."""
+    names = ids.names(np.maximum(vertices, 0))
+    pairs = zip(vertices.tolist(), names, strict=True)
+    return [none if vertex < 0 else name for vertex, name in pairs]
 
 
 def first_of(ids: IdMap | None) -> int | None:

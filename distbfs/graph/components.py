@@ -41,11 +41,3 @@ def jump(label: Ids) -> None:
         if np.array_equal(further, label):
             return
         label[:] = further
-
-
-def component_sizes(label: Ids) -> Ids:
-    """Return the number of vertices of each component, int64, largest first."""
-    if not len(label):
-        return label
-    counts = np.bincount(label)
-    return -np.sort(-counts[counts > 0])

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distbfs.errors import LibraryMissing, UsageError
+from distbfs.errors import UsageError
 from distbfs.formats.writing import check_place, placed
 from distbfs.leftovers import DASH
+from distbfs.registry import optional
 
 KINDS = (".png", ".svg", ".pdf")
 # what tells lines and bars apart without colours, in turn
@@ -20,13 +21,9 @@ def new_figure(width: float, height: float) -> Any:
 
     Raises LibraryMissing if Matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise LibraryMissing(
-            "a plot needs matplotlib; pip install '.[plot]'"
-        ) from error
-    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+    missing = "a plot needs matplotlib; pip install '.[plot]'"
+    kind = optional("matplotlib.figure", missing).Figure
+    return kind(figsize=(width, height), dpi=150, layout="constrained")
 
 
 def check_target(path: Path) -> None:

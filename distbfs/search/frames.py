@@ -9,7 +9,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_co
 from distbfs.formats.columns import choose, text_in
 from distbfs.formats.word_table import WordTable, ranked, split
 from distbfs.options import type_name
+from distbfs.registry import optional
 from distbfs.search.program_arrays import lacking
 from distbfs.types import Array, Bytes, Ids
 
@@ -28,11 +28,8 @@ FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 def library(name: str) -> Any:
     """Return a library; LibraryMissing if it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        top = name.partition(".")[0]
-        raise LibraryMissing(f"{top} is missing; pip install {top}") from error
+    top = name.partition(".")[0]
+    return optional(name, f"{top} is missing; pip install {top}")
 
 
 def library_of(table: Any) -> str:

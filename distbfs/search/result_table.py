@@ -15,7 +15,7 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.formats.columns import load
 from distbfs.formats.compressed import plain_name
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, names_or
 from distbfs.formats.writing import check_place, placed, text_file
 from distbfs.leftovers import DASH
 from distbfs.types import Array, Ids
@@ -138,7 +138,5 @@ def add_vertices(
         rows: dict[str, Any] = {k: [x] * len(vertices) for k, x in same.items()}
         rows |= {"vertex": names(vertices), **values}
         if "parent" in values and ids is not None:
-            parents = values["parent"]
-            pairs = zip(parents.tolist(), names(np.maximum(parents, 0)), strict=True)
-            rows["parent"] = [none if k < 0 else name for k, name in pairs]
+            rows["parent"] = names_or(ids, values["parent"], none)
         add(rows)

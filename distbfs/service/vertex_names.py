@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from distbfs.formats.ids import CountedIds, IdMap, first_of
+from distbfs.formats.ids import CountedIds, IdMap, first_of, names_or
 from distbfs.types import Array
 
 
@@ -64,12 +64,7 @@ class Names:
         if self.first is not None:
             numbers: list[int | str | None] = self.numbers(vertices).tolist()
             return numbers
-        names: list[int | str | None] = [None] * len(vertices)
-        named = np.flatnonzero(vertices >= 0)
-        each: Sequence[int | str] = self._ids.names(vertices[named])
-        for place, name in zip(named.tolist(), each, strict=True):
-            names[place] = name
-        return names
+        return names_or(self._ids, vertices, None)
 
     def numbers(self, vertices: Array) -> Array:
         """Return the names of vertices as integers [k], if numbers; -1 stays -1."""

@@ -13,6 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -268,7 +269,7 @@ class PartGraph:
             self.roots,
             exact=True,
             check=len(self.roots),
-            stop=lambda: False,
+            each=partial(map, session.search),
         )
         levels = [session.search(root).depth + 1 for root in self.roots.tolist()]
         description = session.describe()
@@ -284,7 +285,7 @@ class PartGraph:
             "engine": description["engine"],
             "exchange": description["exchange"],
             "searches": len(seconds),
-            "GTEPS": rate_statistics(edges, seconds).harmonic_mean / 1e9,
+            "GTEPS": rate_statistics(edges, seconds)["harmonic_mean"] / 1e9,
             "geometric_mean_GTEPS": math.exp(statistics.mean(logs)) / 1e9,
             "median_ms": 1e3 * statistics.median(seconds),
             "levels": statistics.median(levels),

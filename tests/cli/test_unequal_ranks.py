@@ -67,7 +67,7 @@ UNLIKE = {
     "no-ranks": (
         "bfs {A} -s 0",
         "plot trace {x} -o {y}.png",
-        'the command is "distbfs plot"',
+        'the command is "distbfs plot trace"',
     ),
     "help": ("bfs {A} -s 0", "--version", 'the command is "distbfs --version"'),
 }
