@@ -22,7 +22,7 @@ from distbfs.ranks.endings import (
 )
 from distbfs.ranks.launcher import RankLaunch, find_launch
 from distbfs.ranks.mpi import MAX_ELEMENTS, MpiWorld, load_mpi
-from distbfs.ranks.reduction import check_reduction, json_bytes
+from distbfs.ranks.reduction import check_reduction, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,13 +64,9 @@ class SoloWorld:
         """Return a copy of the only array."""
         return [np.array(array, order="C", copy=True) for array in outgoing]
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:  # noqa: ARG002
+    def broadcast(self, value: Any, root: int = 0, *, patient: bool = False) -> Any:  # noqa: ARG002
         """Return a copy of the object, by way of JSON."""
-        return json.loads(json_bytes(value))
-
-    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return a copy of the object, by way of JSON."""
-        return self.broadcast(value, root)
+        return json.loads(json_text(value))
 
     def split(self, group: int) -> SoloWorld:  # noqa: ARG002
         """Return a world of this process alone."""
