@@ -94,17 +94,6 @@ def _mpi_runs() -> bool:
     return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
-def _start_mpi(
-    launch: RankLaunch | None, chunk_elements: int, grace: float
-) -> MpiWorld:
-    mpi = load_mpi(launch or RankLaunch("MPI", 0, 1, exact=False))
-    # before anything else that can fail on one rank alone
-    hook = AbortHook(mpi.COMM_WORLD, grace)
-    hook.install()
-    hook.world = MpiWorld(mpi.COMM_WORLD, chunk_elements)
-    return hook.world
-
-
 def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
     """Return the world of all ranks; collective. Later calls return the same.
 
@@ -123,7 +112,12 @@ def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
     if (launch is None or launch.shell) and not _mpi_runs():
         return SoloWorld()
     try:
-        return _start_mpi(launch, chunk_elements, grace)
+        comm = load_mpi(launch or RankLaunch("MPI", 0, 1, exact=False)).COMM_WORLD
+        # before anything else that can fail on one rank alone
+        hook = AbortHook(comm, grace)
+        hook.install()
+        hook.world = MpiWorld(comm, chunk_elements)
+        return hook.world
     except LaunchError:
         if launch is not None and launch.single and not _mpi_runs():
             return SoloWorld()  # no other rank exists
