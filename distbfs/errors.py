@@ -57,13 +57,9 @@ class DistbfsError(Exception):
 class ValidationError(DistbfsError):
     """A search gave a wrong result.  Exit code 1."""
 
-    exit_code = 1
-
 
 class SearchStopped(DistbfsError):  # noqa: N818
     """A search was stopped between two levels on request.  Exit code 1."""
-
-    exit_code = 1
 
 
 class RanksStuck(DistbfsError):  # noqa: N818
@@ -71,8 +67,6 @@ class RanksStuck(DistbfsError):  # noqa: N818
 
     Exit code 1.
     """
-
-    exit_code = 1
 
 
 class UsageError(DistbfsError, ValueError):

@@ -219,13 +219,11 @@ class World(Protocol):
         elements.
         """
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Send the JSON-like object of ``root`` to every rank."""
+    def broadcast(self, value: Any, root: int = 0, *, patient: bool = False) -> Any:
+        """Send the JSON-like object of ``root`` to every rank.
 
-    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Do the same as ``broadcast`` when ``root`` may call it much later.
-
-        Waiting ranks yield their cores to other processes.
+        patient: whether ``root`` may call it much later; waiting ranks then yield their
+        cores to other processes
         """
 
     def split(self, group: int) -> World:

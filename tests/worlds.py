@@ -85,10 +85,8 @@ class ThreadWorld:
     def free(self):
         self._share("free", None)
 
-    def broadcast(self, value, root=0):
+    def broadcast(self, value, root=0, *, patient=False):
         return self._share("broadcast", value)[root]
-
-    patient_broadcast = broadcast
 
     def abort(self, code):
         self.meeting.barrier.abort()

@@ -68,25 +68,25 @@ class Module:
     """The kernels of one ``.cu`` file on the current device.
 
     texts, library: see ``nvrtc.compile_source``
+    loaded: CuPy's module
     """
-
-    library: Nvshmem | None = None
 
     def __init__(
         self,
         source: Path,
         texts: Mapping[str, str] = nvrtc.NO_TEXTS,
+        library: Nvshmem | None = None,
         /,
         **definitions: str | int,
     ) -> None:
         arch = cuda.architecture()
-        code = nvrtc.cubin(source, arch, definitions, texts, self.library)
-        self._module = cuda.cupy().cuda.function.Module()
-        self._module.load(code)
+        code = nvrtc.cubin(source, arch, definitions, texts, library)
+        self.loaded = cuda.cupy().cuda.function.Module()
+        self.loaded.load(code)
 
     def kernel(self, name: str) -> Kernel:
         """Return a kernel by its ``extern "C"`` name."""
-        return Kernel(self._module.get_function(name), name)
+        return Kernel(self.loaded.get_function(name), name)
 
 
 @cache

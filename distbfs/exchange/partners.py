@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from distbfs.ranks.mpi import MpiWorld
     from distbfs.types import Array, Ids
@@ -70,26 +70,6 @@ class Partners:
         self._ranks.clear()
         return int(self._coming[0])
 
-    def swap(self, counts: Mapping[int, Ids], shape: tuple[int, ...]) -> dict[int, Ids]:
-        """Send counts to their ranks; return the received counts (collective).
-
-        Both map ranks to int64 [shape]; the result is in ascending order of rank.
-        """
-        self.next_level()
-        requests = [self.comm.Isend(row, rank) for rank, row in counts.items()]
-        for rank in counts:
-            self.announce(rank)
-        status = self._mpi.Status()
-        arrived: dict[int, Ids] = {}
-        coming = self.coming()
-        with self._world.waits("exchange of counts"):
-            for _ in range(coming):
-                row = np.empty(shape, np.int64)
-                self.comm.Recv(row, status=status)
-                arrived[status.Get_source()] = row
-            self._mpi.Request.Waitall(requests)
-        return dict(sorted(arrived.items()))
-
     def sizes(
         self, leaving: Sequence[tuple[Pair, Array]], parts: int
     ) -> dict[int, Ids]:
@@ -106,7 +86,20 @@ class Partners:
             if pair.rank not in rows:
                 rows[pair.rank] = np.zeros((parts, parts), np.int64)
             rows[pair.rank][pair.there, pair.here] = array.size
-        return self.swap(rows, (parts, parts))
+        self.next_level()
+        requests = [self.comm.Isend(row, rank) for rank, row in rows.items()]
+        for rank in rows:
+            self.announce(rank)
+        status = self._mpi.Status()
+        arrived: dict[int, Ids] = {}
+        coming = self.coming()
+        with self._world.waits("exchange of counts"):
+            for _ in range(coming):
+                row = np.empty((parts, parts), np.int64)
+                self.comm.Recv(row, status=status)
+                arrived[status.Get_source()] = row
+            self._mpi.Request.Waitall(requests)
+        return dict(sorted(arrived.items()))
 
     def free(self) -> None:
         """Free the communicators; no message may be in transit."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda, programs
-from distbfs.device.nvshmem import Nvshmem, nvshmem
+from distbfs.device import cuda, nvrtc, programs
+from distbfs.device.nvshmem import nvshmem
 from distbfs.errors import DeviceMissing, LaunchError, OutOfMemory
 from distbfs.ranks.agreement import first_reason
 
@@ -85,35 +85,19 @@ def nvshmem_problem(world: World) -> str:
     return first_reason(world, reason)
 
 
-class LinkedModule(programs.Module):
-    """A kernel file that is linked with NVSHMEM."""
-
-    def __init__(
-        self, source: Path, library: Nvshmem, /, **definitions: str | int
-    ) -> None:
-        self.library = library
-        super().__init__(source, **definitions)
-
-    @property
-    def handle(self) -> int:
-        """The CUmodule."""
-        return int(self._module.ptr)
-
-
 class Heap:
     """The NVSHMEM memory of this process; creating it is collective.
 
-    blocks: the allocated memory, with its size in bytes, in the same order on all ranks
-    used: for each block, a function that returns its array while the array exists
+    blocks: the allocated memory, in the same order on all ranks, each with its size in
+    bytes and a function that returns its array while the array exists
     modules: all loaded modules, to which NVSHMEM writes when memory is added
 
     Raises LaunchError on all ranks if NVSHMEM does not start.
     """
 
     def __init__(self, world: World) -> None:
-        self.blocks: list[tuple[Any, int]] = []
-        self.used: list[Callable[[], object]] = []
-        self.modules: dict[tuple[Any, ...], LinkedModule] = {}
+        self.blocks: list[tuple[Any, int, Callable[[], object]]] = []
+        self.modules: dict[tuple[Any, ...], programs.Module] = {}
         os.environ.setdefault("NVSHMEM_DISABLE_NVLS", "1")
         if on_one_host(world):
             os.environ.setdefault("NVSHMEM_REMOTE_TRANSPORT", "none")
@@ -185,28 +169,24 @@ class NvshmemMemory:
         the array is deleted, its memory is kept for later calls, because freeing it
         would wait for the other ranks.
         """
-        at, heap = self._unused(size), self._heap
+        at, cp, blocks = self._unused(size), cuda.cupy(), self._heap.blocks
         if at < 0:
-            heap.blocks.append((self._new(size, what), size))
-            heap.used.append(lambda: None)
-        cp = cuda.cupy()
-        place = cp.cuda.MemoryPointer(heap.blocks[at][0], 0)
+            memory, length = self._new(size, what), size
+        else:
+            memory, length, _ = blocks.pop(at)
+        place = cp.cuda.MemoryPointer(memory, 0)
         array: DeviceArray = cp.ndarray((size,), np.uint8, place)
+        blocks.append((memory, length, weakref.ref(array)))
         array.fill(0)
         cp.cuda.get_current_stream().synchronize()
-        heap.used[at] = weakref.ref(array)
         self._world.barrier()  # nobody puts before the zeros are there
         return array
 
     def _unused(self, size: int) -> int:
         """Return the block that all ranks can reuse, -1 if there is none."""
-        heap = self._heap
-        fits = np.zeros(len(heap.blocks) + 1, np.int64)
-        for k, ((_, length), used) in enumerate(
-            zip(heap.blocks, heap.used, strict=True)
-        ):
-            fits[k] = length >= size and used() is None
-        every = self._world.allreduce(fits, "min")
+        blocks = self._heap.blocks
+        fits = [length >= size and used() is None for _, length, used in blocks]
+        every = self._world.allreduce(np.array([*fits, False]), "min")
         return int(every.argmax()) if every.any() else -1
 
     def _new(self, size: int, what: str) -> Any:
@@ -231,8 +211,9 @@ class NvshmemMemory:
         """Return the kernels of a file that uses NVSHMEM; they stay loaded."""
         heap, key = self._heap, (source, *sorted(definitions.items()))
         if key not in heap.modules:
-            module = LinkedModule(source, heap.files, **definitions)
-            handle = ctypes.c_void_p(module.handle)
+            texts = nvrtc.NO_TEXTS
+            module = programs.Module(source, texts, heap.files, **definitions)
+            handle = ctypes.c_void_p(module.loaded.ptr)
             failed = heap.library.nvshmemx_cumodule_init(handle)
             if failed:
                 raise DeviceMissing(f"nvshmemx_cumodule_init: error {failed}")

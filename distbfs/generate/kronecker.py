@@ -34,15 +34,9 @@ def outcome_weights(levels: int, initiator: Sequence[float] = INITIATOR) -> Floa
     weights = np.ones(1)
     for _ in range(levels):
         weights = np.kron(weights, np.array(initiator))
-    index = np.arange(4**levels)
-    u = np.zeros_like(index)
-    v = np.zeros_like(index)
-    for level in range(levels):
-        u |= (index >> (2 * level + 1) & 1) << level
-        v |= (index >> (2 * level) & 1) << level
-    ordered = np.empty_like(weights)
-    ordered[u << levels | v] = weights
-    return ordered
+    # an axis for each bit: from the highest level on, that of u and that of v
+    bits = weights.reshape((2, 2) * levels)
+    return bits.transpose(*range(0, 2 * levels, 2), *range(1, 2 * levels, 2)).ravel()
 
 
 def alias_table(weights: Floats) -> Words:

@@ -11,12 +11,17 @@ from distbfs.graph.csr import CSR
 from distbfs.types import Array, Ids, Marks, Words
 
 
-def bits_of_flags(flags: Marks) -> Words:
-    """Pack flags, bool [k], into bits, uint64 [ceil(k / 64)]."""
-    bits = np.zeros((len(flags) + 63) // 64 * 8, dtype=np.uint8)
+def bits_of_flags(flags: Array) -> Words:
+    """Pack flags, bool or uint8 [k], into bits, uint64 [ceil(k / 64)]."""
     packed = np.packbits(flags, bitorder="little")
-    bits[: len(packed)] = packed
-    return bits.view(np.uint64)
+    packed.resize((len(flags) + 63) // 64 * 8)
+    return packed.view(np.uint64)
+
+
+def flags_of_bits(bits: Words, count: int) -> Marks:
+    """Return the first ``count`` bits as flags, bool [count]."""
+    flags = np.unpackbits(bits.view(np.uint8), count=count, bitorder="little")
+    return flags.view(np.bool_)
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,7 @@ class SeenRows(CSR):
 
     def flags(self) -> Marks:
         """Return which edges are visible, bool [edges]."""
-        bits = np.unpackbits(self.seen.view(np.uint8), bitorder="little")
-        return bits[: self.edges].view(np.bool_)
+        return flags_of_bits(self.seen, self.edges)
 
     @cached_property
     def _before(self) -> Ids:

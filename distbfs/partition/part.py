@@ -36,6 +36,7 @@ from distbfs.device.arrays import values_of
 from distbfs.errors import InputError
 from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR, index_dtype
+from distbfs.graph.seen_rows import bits_of_flags, flags_of_bits
 from distbfs.partition.layout import Layout
 from distbfs.types import SUBGRAPHS, Array, Ids, Numbers, Words
 
@@ -63,15 +64,14 @@ def mask_words(bits: int) -> int:
 
 def mask_of(members: Array, bits: int) -> Words:
     """Return a bitmask, uint64 [ceil(bits/64)], with the bits of ``members`` set."""
-    flags = np.zeros(mask_words(bits) * 64, dtype=np.uint8)
+    flags = np.zeros(bits, dtype=np.uint8)
     flags[members] = 1
-    return np.packbits(flags, bitorder="little").view(np.uint64)
+    return bits_of_flags(flags)
 
 
 def bits_of(mask: Words, bits: int) -> Ids:
     """Return the positions of the set bits below ``bits``, int64 ascending."""
-    flags = np.unpackbits(mask.view(np.uint8), bitorder="little")[:bits]
-    return np.flatnonzero(flags)
+    return np.flatnonzero(flags_of_bits(mask, bits))
 
 
 def ids_of_nn(columns: Words, ids_of: Callable[[int], Ids]) -> Ids:

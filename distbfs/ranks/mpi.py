@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.errors import LaunchError
 from distbfs.ranks.abort import abort_ranks
 from distbfs.ranks.launcher import RankLaunch, foreign
-from distbfs.ranks.reduction import check_reduction, json_bytes
+from distbfs.ranks.reduction import check_reduction, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -154,9 +154,7 @@ class MpiWorld:
         self.local_rank: int = node.Get_rank()
         self.local_size: int = node.Get_size()
         node.Free()
-        name = MPI.Get_processor_name().encode()
-        names = self.allgather(np.frombuffer(name, dtype=np.uint8))
-        self.hosts = [item.tobytes().decode() for item in names]
+        self.hosts: list[str] = self.comm.allgather(MPI.Get_processor_name())
 
     def describe(self) -> dict[str, Any]:
         """Return library, number of ranks, and ranks per host (JSON values)."""
@@ -229,43 +227,32 @@ class MpiWorld:
             self._mpi.Request.Waitall(requests)
         return arrays
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Send the JSON-like object of ``root`` to every rank; collective."""
-        data = json_bytes(value) if self.rank == root else b""
-        length = np.array([len(data)], dtype=np.int64)
-        with self.waits("broadcast"):
-            self.comm.Bcast(length, root)
-        array = np.empty(int(length[0]), dtype=np.uint8)
-        if self.rank == root:
-            array[:] = np.frombuffer(data, dtype=np.uint8)
-        with self.waits("broadcast"):
-            for part in pieces(array.size, self._limit):
-                self.comm.Bcast(array[part], root)
-        return json.loads(array.tobytes())
-
-    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
+    def broadcast(self, value: Any, root: int = 0, *, patient: bool = False) -> Any:
         """Send the JSON-like object of ``root`` to every rank; collective.
 
-        Between polls a waiting rank sleeps for an eighth of the time waited so far, at
-        most 3 ms: short waits end at once, and long ones use less than 1 % of a core.
+        patient: between polls a waiting rank sleeps for an eighth of the time waited so
+        far, at most 3 ms: short waits end at once, and long ones use less than 1 % of a
+        core.
         """
-        if self.rank == root:
-            data = np.frombuffer(json_bytes(value), dtype=np.uint8)
+        text = json_text(value) if self.rank == root else ""
+        if not patient:
+            with self.waits("broadcast"):
+                text = self.comm.bcast(text, root)
+        elif self.rank == root:
             others = [rank for rank in range(self.size) if rank != root]
-            sent = [self.comm.Isend(data, rank, CALL_TAG) for rank in others]
+            sent = [self.comm.isend(text, rank, CALL_TAG) for rank in others]
             with self.waits("call"):
-                self._mpi.Request.Waitall(sent)
-            return json.loads(data.tobytes())
-        began, status = time.monotonic(), self._mpi.Status()
-        while (message := self.comm.Improbe(root, CALL_TAG, status)) is None:
-            waited = time.monotonic() - began
-            if waited < AWAKE:
-                os.sched_yield()
-            else:
-                time.sleep(min(max(waited / 8, SHORTEST_SLEEP), LONGEST_SLEEP))
-        array = np.empty(status.Get_count(self._mpi.BYTE), dtype=np.uint8)
-        message.Recv(array)
-        return json.loads(array.tobytes())
+                self._mpi.Request.waitall(sent)
+        else:
+            began = time.monotonic()
+            while (message := self.comm.improbe(root, CALL_TAG)) is None:
+                waited = time.monotonic() - began
+                if waited < AWAKE:
+                    os.sched_yield()
+                else:
+                    time.sleep(min(max(waited / 8, SHORTEST_SLEEP), LONGEST_SLEEP))
+            text = message.recv()
+        return json.loads(text)
 
     def share_turns(self) -> tuple[Array, list[int]]:
         """Return memory shared by the ranks of this host, and those ranks; collective.

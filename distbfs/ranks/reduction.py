@@ -25,9 +25,9 @@ def check_reduction(values: Array, op: str) -> Array:
     return np.array(values, order="C", copy=True)
 
 
-def json_bytes(value: Any) -> bytes:
-    """Encode a JSON-like object; raise UsageError for anything else."""
+def json_text(value: Any) -> str:
+    """Return a JSON-like object as text; raise UsageError for anything else."""
     try:
-        return json.dumps(value).encode()
+        return json.dumps(value)
     except (TypeError, ValueError) as error:
         raise UsageError(f"only JSON-like objects are broadcast: {error}") from error

@@ -22,7 +22,7 @@ from distbfs.ranks.endings import (
 )
 from distbfs.ranks.launcher import RankLaunch, find_launch
 from distbfs.ranks.mpi import MAX_ELEMENTS, MpiWorld, load_mpi
-from distbfs.ranks.reduction import check_reduction, json_bytes
+from distbfs.ranks.reduction import check_reduction, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,13 +64,9 @@ class SoloWorld:
         """Return a copy of the only array."""
         return [np.array(array, order="C", copy=True) for array in outgoing]
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:  # noqa: ARG002
+    def broadcast(self, value: Any, root: int = 0, *, patient: bool = False) -> Any:  # noqa: ARG002
         """Return a copy of the object, by way of JSON."""
-        return json.loads(json_bytes(value))
-
-    def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return a copy of the object, by way of JSON."""
-        return self.broadcast(value, root)
+        return json.loads(json_text(value))
 
     def split(self, group: int) -> SoloWorld:  # noqa: ARG002
         """Return a world of this process alone."""
@@ -98,17 +94,6 @@ def _mpi_runs() -> bool:
     return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
-def _start_mpi(
-    launch: RankLaunch | None, chunk_elements: int, grace: float
-) -> MpiWorld:
-    mpi = load_mpi(launch or RankLaunch("MPI", 0, 1, exact=False))
-    # before anything else that can fail on one rank alone
-    hook = AbortHook(mpi.COMM_WORLD, grace)
-    hook.install()
-    hook.world = MpiWorld(mpi.COMM_WORLD, chunk_elements)
-    return hook.world
-
-
 def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
     """Return the world of all ranks; collective. Later calls return the same.
 
@@ -127,7 +112,12 @@ def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
     if (launch is None or launch.shell) and not _mpi_runs():
         return SoloWorld()
     try:
-        return _start_mpi(launch, chunk_elements, grace)
+        comm = load_mpi(launch or RankLaunch("MPI", 0, 1, exact=False)).COMM_WORLD
+        # before anything else that can fail on one rank alone
+        hook = AbortHook(comm, grace)
+        hook.install()
+        hook.world = MpiWorld(comm, chunk_elements)
+        return hook.world
     except LaunchError:
         if launch is not None and launch.single and not _mpi_runs():
             return SoloWorld()  # no other rank exists

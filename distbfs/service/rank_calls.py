@@ -53,7 +53,7 @@ class ServiceRank:
         world = self.session.world
         while True:
             with kept(self._trace, "wait"):
-                call = world.patient_broadcast(None)
+                call = world.broadcast(None, patient=True)
             if call["do"] == "end":
                 return
             if call["do"] == "look":
@@ -85,17 +85,17 @@ class ServiceRank:
         world = self.session.world
         if world.size == 1:
             return call
-        everywhere: dict[str, Any] = world.patient_broadcast(call)
+        everywhere: dict[str, Any] = world.broadcast(call, patient=True)
         return everywhere
 
     def look(self) -> bool:
         """Return whether any rank was asked to stop (rank 0)."""
-        self.session.world.patient_broadcast({"do": "look"})
+        self.session.world.broadcast({"do": "look"}, patient=True)
         return self.flag.agreed(self.session.world)
 
     def end(self) -> None:
         """Release the other ranks (rank 0)."""
-        self.session.world.patient_broadcast({"do": "end"})
+        self.session.world.broadcast({"do": "end"}, patient=True)
 
     def _run(self, call: dict[str, Any], stop: Stop) -> Searched:
         """Run the search of a call."""

@@ -26,12 +26,12 @@ def test_everyone_gets_the_object(world: Ranks, value: object, wait: float) -> N
         if world.rank == root:
             time.sleep(wait)
         given = value if world.rank == root else "not this"
-        assert world.patient_broadcast(given, root) == value
+        assert world.broadcast(given, root, patient=True) == value
 
 
 def test_calls_stay_in_order_among_other_messages(world: Ranks) -> None:
     for k in range(50):
-        assert world.patient_broadcast(k if world.rank == 0 else None) == k
+        assert world.broadcast(k if world.rank == 0 else None, patient=True) == k
         assert world.allreduce(np.array([k]))[0] == k * world.size
         sent = [np.array([k])] * world.size
         assert [int(x[0]) for x in world.alltoall(sent)] == [k] * world.size
@@ -43,7 +43,7 @@ def test_a_rank_that_waits_sleeps(world: Ranks) -> None:
     used = time.thread_time()
     if world.rank == 0:
         time.sleep(1.0)
-    world.patient_broadcast("now" if world.rank == 0 else None)
+    world.broadcast("now" if world.rank == 0 else None, patient=True)
     assert time.thread_time() - used < 0.1
 
 
@@ -85,5 +85,5 @@ def test_a_slow_rank_is_not_stuck(
 def test_only_json(world: Ranks) -> None:
     if world.rank == 0:
         with pytest.raises(UsageError, match="only JSON-like"):
-            world.patient_broadcast({1, 2})
+            world.broadcast({1, 2}, patient=True)
     world.barrier()

@@ -22,6 +22,7 @@ from distbfs.graph.device_graph import (
     SEARCHED_UNIT,
     Tails,
 )
+from distbfs.graph.seen_rows import bits_of_flags
 from distbfs.partition.share import Outer, Share
 from distbfs.types import Array, DeviceArray, Ids, Marks
 
@@ -215,7 +216,7 @@ class SeenMaker:
     def _of_vertices(self, vertices: Marks) -> SeenEdges:
         columns = len(self._rows.names)
         with self._room(len(vertices) // 8 + columns // 8):
-            ids = self._flags_of(vertices)
+            ids = cuda.cupy().asarray(bits_of_flags(vertices).view(np.uint32))
             flags = cuda.cupy().empty(columns // 32 + 1, np.uint32)
             self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
             self._launch("place_flags", columns + 1)
@@ -317,13 +318,6 @@ class SeenMaker:
         """Number of columns in all rows and their tails."""
         tails = self._rows.tails
         return self._rows.m + (0 if tails is None else len(tails.columns))
-
-    def _flags_of(self, vertices: Marks) -> DeviceArray:
-        """Copy flags by id, bool [n], to the device as bits."""
-        packed = np.zeros(self._n // 32 + 1, np.uint32)
-        bits = np.packbits(vertices, bitorder="little")
-        packed.view(np.uint8)[: len(bits)] = bits
-        return cuda.cupy().asarray(packed)
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check the memory for bits, and ``more`` bytes while they are made."""
