@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
-class PathCounter(Protocol):
-    """Counts the shortest paths found by searches of a whole graph."""
-
-    def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
-        """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
-
-        level: integers [n] by id, -1 = unreached, in the same memory as the graph
-        levels: upper bound of ``level``
-        dtype: "uint64", or "float64", whose sums are rounded
-        """
-
-
 class MakeSums(Protocol):
     """Makes the sums for vertices of known levels; arguments: see ``PathSums``."""
 

@@ -36,8 +36,8 @@ from distbfs.search.holding import (
     hold_host_parts,
     timed,
 )
-from distbfs.search.part_paths import PartPaths, WholeCounter
-from distbfs.search.paths import NoPaths, WholePaths, rows_of_part
+from distbfs.search.part_paths import PartPaths
+from distbfs.search.paths import NoPaths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.whole import OnHost
 from distbfs.search.session import Session
@@ -137,10 +137,7 @@ def open_host(opening: Opening) -> Session:
     first = held.parts[0]
     runner: Runner
     whole = first.layout.parts == 1 and not first.delegate_count
-    paths: PathFinder = PartPaths(world, held.parts, engine.path_sums)
-    if whole:
-        counter = WholeCounter(first, engine.path_sums)
-        paths = WholePaths(world, rows_of_part(first), counter)
+    paths = PartPaths(world, held.parts, engine.path_sums)
     if whole and not options.stepwise:
         runner = OnHost(engine.whole(first))
     else:
