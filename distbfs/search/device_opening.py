@@ -24,19 +24,18 @@ from distbfs.search.device_holding import (
     hold_whole,
     room_beside,
 )
+from distbfs.search.device_masks import DeviceMasks
 from distbfs.search.device_paths import DevicePaths
 from distbfs.search.domain import DomainDriver
 from distbfs.search.domain_group import DomainGroup
 from distbfs.search.domains import described, exchange_kind
 from distbfs.search.held import Held, Separated
 from distbfs.search.holding import Source, held_back, timed
-from distbfs.search.masked_rows import MaskedRows
 from distbfs.search.opening import ON_DEVICES, Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths
 from distbfs.search.runners.clock import ClockedDomains
 from distbfs.search.runners.whole import OnDevice, OnFirst
 from distbfs.search.session import Session
-from distbfs.search.sight import DeviceMasks
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
@@ -68,7 +67,6 @@ def open_shares(opening: Opening) -> Session:
     if held is None:
         hold = hold_whole if whole else hold_domain
         held = hold(world, opening.source, choice.devices, engine, opening.request)
-    held.host_parts = held.host_parts or bringing(replace(opening, world=ranks))
     began, shares = clock(), held.shares
     if shares:
         why = because(why, where_rows_are(ranks, shares))
@@ -83,7 +81,8 @@ def open_shares(opening: Opening) -> Session:
     else:
         runner = domain_runner(world, choice.devices, options, shares)
     timed(held, began)
-    masks = DeviceMasks(held, MaskedRows(ranks, shares))
+    load = bringing(replace(opening, world=ranks))
+    masks = DeviceMasks(held.vertices, load, ranks, shares)
     return opening.session(
         held, runner, options, lambda: dict(about), why, paths, masks
     )
@@ -166,14 +165,15 @@ def open_separated(opening: Opening) -> Session:
                 searches.append(engine.domain(part, placement))
     if not keep:
         held.device_parts = ()
-    held.host_parts = held.host_parts or bringing(opening)
     timed_by = partial(ClockedDomains, held.devices)
     runner = between_domains(
         world, searches, choice.exchange, options, placement, timed_by
     )
     why = because(why, runner.why)
     held, about = timed(held, began), engine.describe
-    masks = DeviceMasks(held, MaskedRows(world, shares)) if shares else None
+    masks = None
+    if shares:
+        masks = DeviceMasks(held.vertices, bringing(opening), world, shares)
     session = opening.session(held, runner, options, about, why, masks=masks)
     if shares:
         session.separated = Separated(shares, placement, runner.exchange)
