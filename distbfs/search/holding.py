@@ -231,23 +231,34 @@ def host_parts_built(
         summary = construct_kept(
             tuples, world, parts, options, take, counted, kept=True, owned=owned
         )
-    held = held_parts(world, made, permutation_by(source.n, options.permute_seed))
-    held.generation_seconds = summary.generation_seconds
-    held.construction_seconds = summary.construction_seconds
-    return held
+    return held_parts(
+        world,
+        made,
+        permutation_by(source.n, options.permute_seed),
+        generation_seconds=summary.generation_seconds,
+        construction_seconds=summary.construction_seconds,
+    )
 
 
 def held_parts(
-    world: World, parts: Sequence[Part], permutation: Permutation | None
+    world: World,
+    parts: Sequence[Part],
+    permutation: Permutation | None,
+    memory: str = "parts",
+    **about: Any,
 ) -> Held:
-    """Wrap parts in host memory for a session (collective)."""
+    """Wrap the parts of this rank for a session.
+
+    memory: the field of ``Held`` for them; about: its others, such as times and facts
+    """
     first = parts[0]
     shards = [shard_of_part(part) for part in parts]
+    about[memory] = parts
     return Held(
         VertexMap(world, first.layout, shards, permutation),
-        parts=parts,
         edges=sum(part.edges for part in parts),
         threshold=first.threshold if first.delegate_count else None,
+        **about,
     )
 
 
