@@ -30,7 +30,7 @@ from distbfs.search.domain import DomainDriver
 from distbfs.search.domain_group import DomainGroup
 from distbfs.search.domains import described, exchange_kind
 from distbfs.search.held import Held, Separated
-from distbfs.search.holding import Source, held_back, timed
+from distbfs.search.holding import Source, held_back
 from distbfs.search.opening import ON_DEVICES, Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths
 from distbfs.search.runners.clock import ClockedDomains
@@ -80,7 +80,7 @@ def open_shares(opening: Opening) -> Session:
         runner = whole_runner(world, engine, shares)
     else:
         runner = domain_runner(world, choice.devices, options, shares)
-    timed(held, began)
+    held.construction_seconds += clock() - began
     load = bringing(replace(opening, world=ranks))
     masks = DeviceMasks(held.vertices, load, ranks, shares)
     return opening.session(
@@ -170,10 +170,11 @@ def open_separated(opening: Opening) -> Session:
         world, searches, choice.exchange, options, placement, timed_by
     )
     why = because(why, runner.why)
-    held, about = timed(held, began), engine.describe
+    held.construction_seconds += clock() - began
     masks = None
     if shares:
         masks = DeviceMasks(held.vertices, bringing(opening), world, shares)
+    about = engine.describe
     session = opening.session(held, runner, options, about, why, masks=masks)
     if shares:
         session.separated = Separated(shares, placement, runner.exchange)

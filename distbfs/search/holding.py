@@ -27,7 +27,6 @@ from distbfs.store.tuples import (
     tuple_degrees_for,
 )
 from distbfs.store.whole import whole_graph, whole_part
-from distbfs.timing import clock
 from distbfs.types import World
 
 if TYPE_CHECKING:
@@ -288,9 +287,3 @@ def held_back(shares: Sequence[Share]) -> dict[str, int]:
         return {}
     held = sum(share.held_back for share in shares)
     return {"held_back": held, "kept": tails[0].kept}
-
-
-def timed(held: Held, began: float) -> Held:
-    """Add the time since ``began`` to a graph's construction time."""
-    held.construction_seconds += clock() - began
-    return held

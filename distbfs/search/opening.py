@@ -30,12 +30,7 @@ from distbfs.search.choose import (
 )
 from distbfs.search.domains import choose_exchange, exchange_kind
 from distbfs.search.held import Held
-from distbfs.search.holding import (
-    Source,
-    cut_anew,
-    hold_host_parts,
-    timed,
-)
+from distbfs.search.holding import Source, cut_anew, hold_host_parts
 from distbfs.search.part_paths import PartPaths
 from distbfs.search.paths import NoPaths
 from distbfs.search.runners.between import BetweenDomains
@@ -144,9 +139,9 @@ def open_host(opening: Opening) -> Session:
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
-    held, describe = timed(held, began), engine.describe
-    masks = HostMasks(held)
-    return opening.session(held, runner, options, describe, paths=paths, masks=masks)
+    held.construction_seconds += clock() - began
+    about, masks = engine.describe, HostMasks(held)
+    return opening.session(held, runner, options, about, paths=paths, masks=masks)
 
 
 def _host_parts(opening: Opening, threads: int) -> Held:
