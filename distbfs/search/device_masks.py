@@ -81,7 +81,7 @@ class DeviceMasks(Masks):
         alone = alone and self._shares[0].domain.devices == 1
         if view.where is None and edges is not None and alone:
             return lambda maker: maker.of_edges(edges, vertices)
-        self._views.check(view)
+        self.views().check(view)
         if world.size == 1:
             return lambda maker: maker.of_pairs(lambda: self._pairs(view))
         pairs = []
@@ -93,7 +93,7 @@ class DeviceMasks(Masks):
 
     def _pairs(self, view: View) -> Iterator[tuple[Ids, Ids]]:
         """Yield internal ids of the ends of visible edges; see ``PartViews.pairs``."""
-        for u, v in self._views.pairs(view):
+        for u, v in self.views().pairs(view):
             yield self._all.inside(u), self._all.inside(v)
 
     def _inside(self, flags: Marks) -> Marks:

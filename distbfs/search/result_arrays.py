@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MappingView, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import wraps
 from threading import active_count
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -56,6 +56,21 @@ def reading(
             return method(result, *args, **named)
         with lock:
             return method(result, *args, **named)
+
+    return call
+
+
+def once(method: Callable[[ResultArrays], Value]) -> Callable[[ResultArrays], Value]:
+    """Cache the value of a result's method; ranks call it in the same order."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(result: ResultArrays) -> Value:
+        kept: dict[str, Any] = result._kept
+        if name not in kept:
+            kept[name] = method(result)
+        value: Value = kept[name]
+        return value
 
     return call
 
@@ -113,6 +128,7 @@ class ResultArrays:
         self._paths = paths
         self._vertices, self._outcome, self._names = vertices, outcome, names
         self._lock, self._valid = lock, valid
+        self._kept: dict[str, Any] = {}
         self.roots: Ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
         self.root = int(self.roots[0])
         self.source = root if source is None else source
@@ -160,7 +176,7 @@ class ResultArrays:
         facts: list[tuple[str, object]] = [
             (name, getattr(self, name))
             for name in ("reached", "depth")
-            if alone or name in vars(self)
+            if alone or name in self._kept
         ]
         if not self._valid():
             facts.append(("gone", "as the session has searched again"))
@@ -187,14 +203,14 @@ class ResultArrays:
                 "a result on several ranks cannot be pickled; allowed: to_numpy() on "
                 "all ranks, and its arrays"
             )
-        arrays: tuple[Any, Any] = self._numpy
+        arrays: tuple[Any, Any] = self._numpy()
         if vertices.whole_here:  # of the width that they have
             arrays = (level[0], parent[0])
         held = [[None if x is None else host_array(x)] for x in arrays]
         ids = np.arange(vertices.layout.n)
         return {
-            **{x: y for x, y in vars(self).items() if x != "_numpy"},
-            **{x: getattr(self, x) for x in ("reached", "depth", "nedge")},
+            **vars(self),
+            "_kept": {x: getattr(self, x) for x in ("reached", "depth", "nedge")},
             "_outcome": replace(
                 self._outcome, level=held[0], parent=held[1], give=None
             ),
@@ -220,7 +236,7 @@ class ResultArrays:
             )
         else:
             self._outcome.give()
-        vars(self).pop("_numpy", None)  # which may lie in memory of the session
+        self._kept = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         self._outcome = replace(self._outcome, level=level, parent=parent)
         self._lock, self._valid = None, always
 
@@ -314,9 +330,9 @@ class ResultArrays:
                 "the result lies on several devices or ranks; allowed: to_numpy(), or "
                 "shards for what lies here"
             )
-        return self._numpy[which]
+        return self._numpy()[which]
 
-    @cached_property
+    @once
     def _numpy(self) -> tuple[Array | None, Ids | None]:
         level, parent = self._arrays()
         vertices = self._vertices
@@ -354,7 +370,7 @@ class ResultArrays:
         self._arrays()
         if not self._vertices.on_devices:
             self._save_among_threads()
-        return self._numpy
+        return self._numpy()
 
     @reading
     def at(self, vertices: Any) -> tuple[Levels | Any, Ids | None]:
@@ -420,8 +436,9 @@ class ResultArrays:
         """Return arrays of the shards that are -1 exactly for unreached vertices."""
         return self._arrays()[0 if self.has_levels else 1]
 
-    @cached_property
+    @property
     @reading
+    @once
     def reached(self) -> int:
         """Number of vertices reached, including the sources."""
         count = 0
@@ -430,8 +447,9 @@ class ResultArrays:
                 count += count_reached(values)
         return int(self._vertices.world.allreduce(np.array([count]))[0])
 
-    @cached_property
+    @property
     @reading
+    @once
     def depth(self) -> int:
         """The largest level."""
         deepest = [-1]
@@ -442,8 +460,9 @@ class ResultArrays:
         most = int(self._vertices.world.allreduce(np.array([max(deepest)]), "max")[0])
         return most if most >= 0 else self._outcome.levels - 1
 
-    @cached_property
+    @property
     @reading
+    @once
     def nedge(self) -> int:
         """Number of input tuples with an end in the reached component, as in Graph500.
 

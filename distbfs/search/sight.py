@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from distbfs.device import cuda
@@ -38,6 +37,7 @@ class Masks(ABC):
     ) -> None:
         self._everything, self._load = everything, load
         self._all = self.vertices = vertices
+        self._views: PartViews | None = None
 
     @abstractmethod
     def of(self, view: View) -> Sequence[Any]:
@@ -67,12 +67,12 @@ class Masks(ABC):
         ]
         self.vertices = VertexMap(every.world, every.layout, shards, every.permutation)
 
-    @cached_property
-    def _views(self) -> PartViews:
-        """The maker of edge flags."""
-        held = self._load()
-        vertices = held.vertices
-        return PartViews(vertices.world, held.parts, vertices.outside)
+    def views(self) -> PartViews:
+        """Return the maker of edge flags, made once (collective)."""
+        if self._views is None:
+            vertices, parts = (held := self._load()).vertices, held.parts
+            self._views = PartViews(vertices.world, parts, vertices.outside)
+        return self._views
 
 
 class HostMasks(Masks):
@@ -83,7 +83,7 @@ class HostMasks(Masks):
 
     def of(self, view: View) -> list[Part]:
         """Return the parts with rows of the visible edges."""
-        return self._views.of(view)
+        return self.views().of(view)
 
     def ends(self, seen: Sequence[Part]) -> list[Ids]:
         """Count the ends of visible edges, by the rows of the shards."""
