@@ -252,7 +252,7 @@ class PartPaths:
         own = [x.level["n"][y["n"]] for x, y in zip(parts, rows, strict=True)]
         tables = [NO_EDGES[:, :2]]
         for above in range(self._deepest(own) - 1, -1, -1):
-            # mutant: back=True -> back=False : test_directed_graphs_on_ranks
+            # mutant: back=True -> back=False : test_as_networkx
             edges = self._edges(parts, rows, above, above, back=True)
             pairs = np.concatenate([NO_EDGES, *edges])[:, 1::-1]
             tables.append(gathered(self._world, pairs))
