@@ -7,7 +7,8 @@ counts once; loops lie on no shortest path. Source: Brandes 2001, Section 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,24 +20,8 @@ if TYPE_CHECKING:
 
 LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
-
-class PathCounter(Protocol):
-    """Counts the shortest paths found by searches of a whole graph."""
-
-    def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
-        """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
-
-        level: integers [n] by id, -1 = unreached, in the same memory as the graph
-        levels: upper bound of ``level``
-        dtype: "uint64", or "float64", whose sums are rounded
-        """
-
-
-class MakeSums(Protocol):
-    """Makes the sums for vertices of known levels; arguments: see ``PathSums``."""
-
-    def __call__(self, level: Array, depth: int, dtype: str) -> PathSums:
-        """Return sums that hold the numbers of paths to vertices of the first level."""
+MakeSums: TypeAlias = "Callable[[Array, int, str], PathSums]"
+"""Makes sums of numbers of paths to vertices; arguments: level, depth and dtype."""
 
 
 class PathSums:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device.arrays import array_module
+from distbfs.device.arrays import array_module, is_of_device
 from distbfs.errors import InputError
 from distbfs.graph.keys import BOTH, FORTH, HALF, Items
 from distbfs.graph.sorted_rows import KeyRuns
@@ -140,7 +140,7 @@ class CSR:
         cut = runs.cut(np.uint32)
         return cls(row_offsets(cut.lengths), cut.columns)
 
-    def edges_of(self, rows: Array) -> tuple[Array, Array]:
+    def edges_of(self, rows: Any) -> tuple[Any, Any]:
         """Return (index into ``rows`` int64, column) of every edge of rows, in order.
 
         rows: integers [k]
@@ -148,12 +148,19 @@ class CSR:
         index, places = self.places_of(rows)
         return index, self.columns[places]
 
-    def places_of(self, rows: Array) -> tuple[Array, Array]:
+    def places_of(self, rows: Any) -> tuple[Any, Any]:
         """Return (index into ``rows``, place in ``columns``) of these edges, int64."""
         start = self.offsets[rows].astype(np.int64)
         length = self.offsets[rows + 1].astype(np.int64) - start
+        ends = length.cumsum()
+        first = start - (ends - length)
+        if is_of_device(length):
+            cp = array_module(length)
+            edge = cp.arange(int(ends[-1]) if len(rows) else 0, dtype=np.int64)
+            index = cp.searchsorted(ends, edge, side="right")
+            return index, edge + first[index]
         index = np.repeat(np.arange(len(rows)), length)
-        edge = np.repeat(start - (np.cumsum(length) - length), length)
+        edge = np.repeat(first, length)
         return index, edge + np.arange(len(edge))
 
     def first_edges(self, rows: Array) -> Array:

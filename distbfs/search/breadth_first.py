@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.options import SearchOptions
 from distbfs.search.edge_table import EdgeTable
 from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
-from distbfs.search.sources import read_once
 from distbfs.types import EngineName, Levels
-
-if TYPE_CHECKING:
-    from distbfs.search.session import Session
 
 bfs = Graph.bfs
 
@@ -57,24 +51,12 @@ def shortest_path(
     >>> distbfs.shortest_path(graph, 0, 3)
     [0, 2, 3]
     """
-    with session_of(graph, source, engine) as (session, start):
+    check_graph(graph)
+    with graph._searching(source, engine=engine) as (session, start):
         path = session.path(start, target)
     if path is None:
         raise UsageError(f"no path leads to {target!r:.60}")
     return path
-
-
-@contextmanager
-def session_of(
-    graph: Graph, source: Any, engine: EngineName
-) -> Iterator[tuple[Session, Any]]:
-    """Yield a graph's session, which no other thread uses, and the sources, read."""
-    check_graph(graph)
-    source = read_once(source, None if graph.nodes is None else graph)
-    with graph._lock:
-        session = graph._session(SearchOptions(engine=engine))
-        session.see(None)
-        yield session, source
 
 
 def distances(
@@ -121,8 +103,9 @@ def distances(
     array([ 2, -1], dtype=int32)
     """
     wanted = None if targets is None else list(each_of(targets, "targets"))
+    check_graph(graph)
     if wanted is not None and len(wanted) == 1:
-        with session_of(graph, source, engine) as (session, start):
+        with graph._searching(source, engine=engine) as (session, start):
             source = start
             if session.both_ends:
                 path = session.path(source, wanted[0])

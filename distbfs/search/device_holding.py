@@ -25,10 +25,9 @@ from distbfs.partition.part import Part
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
-from distbfs.search.holding import Source, held_back, held_shares
+from distbfs.search.holding import Source, held_back, held_parts, held_shares
 from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
-from distbfs.search.vertices import VertexMap, shard_of_part
 from distbfs.store.cuda_files import TupleEnds
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
@@ -256,13 +255,12 @@ def hold_device_parts(
             with source.telling("loading") as done:
                 count_input_tuples(store, parts, done)
     first = parts[0]
-    shards = [shard_of_part(part) for part in parts]
-    return Held(
-        VertexMap(world, first.layout, shards, permutation),
-        device_parts=parts,
+    return held_parts(
+        world,
+        parts,
+        permutation,
+        "device_parts",
         devices=dealt,
-        edges=sum(x.edges for part in parts for x in part.sides[0].values()),
-        threshold=first.threshold if first.delegate_count else None,
         generation_seconds=generation,
         construction_seconds=construction,
         facts={

@@ -11,8 +11,6 @@ import numpy as np
 
 from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.device_rows import DeviceRows
-from distbfs.engines.cuda.common.paths import DeviceCounter
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
@@ -26,18 +24,18 @@ from distbfs.search.device_holding import (
     hold_whole,
     room_beside,
 )
+from distbfs.search.device_masks import DeviceMasks
+from distbfs.search.device_paths import DevicePaths
 from distbfs.search.domain import DomainDriver
 from distbfs.search.domain_group import DomainGroup
 from distbfs.search.domains import described, exchange_kind
 from distbfs.search.held import Held, Separated
-from distbfs.search.holding import Source, held_back, timed
-from distbfs.search.masked_rows import MaskedRows
+from distbfs.search.holding import Source, held_back
 from distbfs.search.opening import ON_DEVICES, Opening, between_domains, bringing
-from distbfs.search.paths import NoPaths, WholePaths, WholeRows
+from distbfs.search.paths import NoPaths
 from distbfs.search.runners.clock import ClockedDomains
 from distbfs.search.runners.whole import OnDevice, OnFirst
 from distbfs.search.session import Session
-from distbfs.search.sight import DeviceMasks
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
@@ -69,7 +67,6 @@ def open_shares(opening: Opening) -> Session:
     if held is None:
         hold = hold_whole if whole else hold_domain
         held = hold(world, opening.source, choice.devices, engine, opening.request)
-    held.host_parts = held.host_parts or bringing(replace(opening, world=ranks))
     began, shares = clock(), held.shares
     if shares:
         why = because(why, where_rows_are(ranks, shares))
@@ -79,12 +76,13 @@ def open_shares(opening: Opening) -> Session:
         split = bool(shares) and shares[0].tails is not None
         about["internal_ids"] = options.internal_ids
         about, why, split = world.broadcast([about, why, split])
-        paths = IN_HOST_MEMORY if split else device_paths(world, shares)
+        paths = IN_HOST_MEMORY if split else DevicePaths(world, shares)
         runner = whole_runner(world, engine, shares)
     else:
         runner = domain_runner(world, choice.devices, options, shares)
-    timed(held, began)
-    masks = DeviceMasks(held, MaskedRows(ranks, shares))
+    held.construction_seconds += clock() - began
+    load = bringing(replace(opening, world=ranks))
+    masks = DeviceMasks(held.vertices, load, ranks, shares)
     return opening.session(
         held, runner, options, lambda: dict(about), why, paths, masks
     )
@@ -167,14 +165,16 @@ def open_separated(opening: Opening) -> Session:
                 searches.append(engine.domain(part, placement))
     if not keep:
         held.device_parts = ()
-    held.host_parts = held.host_parts or bringing(opening)
     timed_by = partial(ClockedDomains, held.devices)
     runner = between_domains(
         world, searches, choice.exchange, options, placement, timed_by
     )
     why = because(why, runner.why)
-    held, about = timed(held, began), engine.describe
-    masks = DeviceMasks(held, MaskedRows(world, shares)) if shares else None
+    held.construction_seconds += clock() - began
+    masks = None
+    if shares:
+        masks = DeviceMasks(held.vertices, bringing(opening), world, shares)
+    about = engine.describe
     session = opening.session(held, runner, options, about, why, masks=masks)
     if shares:
         session.separated = Separated(shares, placement, runner.exchange)
@@ -243,21 +243,3 @@ def split_searches(
         searches.update(zip(places, made, strict=True))
     held.facts["part"] |= held_back([x for shares in inner for x in shares])
     return [searches[place] for place in sorted(searches)]
-
-
-def device_paths(world: World, shares: Sequence[Share]) -> WholePaths:
-    """Return the path finder of a graph on the device of one rank.
-
-    shares: its share; none on the other ranks
-    """
-    if not shares:
-        return WholePaths(world, None, None)
-    graph = shares[0]
-    rows = WholeRows(
-        DeviceRows(graph.offsets, graph.columns),
-        DeviceRows(*graph.pulled),
-        graph.directed,
-        graph.vertices,
-        lambda vertex: int(graph.local_numbers(np.array([vertex]))[0]),
-    )
-    return WholePaths(world, rows, DeviceCounter(graph))

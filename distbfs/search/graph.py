@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -1114,14 +1115,6 @@ class Graph:
         array([ 0,  1,  2, -1, -1], dtype=int32)
         """
         check_graph(graph)
-        options = SearchOptions(
-            engine=engine,
-            method=method,
-            threads=threads,
-            levels=levels,
-            parents=parents,
-            direction=direction,
-        )
         if view is not None and not isinstance(view, View):
             raise WrongTypeError(
                 f"the view is of type {type_name(view)}; allowed: what graph.view "
@@ -1134,14 +1127,35 @@ class Graph:
                     "the other"
                 )
             view = graph.view(vertices, edges, where)
-        names = None if graph.nodes is None else graph
-        source, wished = read_once(source, names), read_targets(targets)
-        with graph._lock:
-            masked = view is not None and not view.whole
-            session = graph._session(options, masked=masked)
-            session.see(view)
-            result = session.search(source, depth_limit=depth_limit, targets=wished)
+        wished = read_targets(targets)
+        with graph._searching(
+            source,
+            view,
+            engine=engine,
+            method=method,
+            threads=threads,
+            levels=levels,
+            parents=parents,
+            direction=direction,
+        ) as (session, start):
+            result = session.search(start, depth_limit=depth_limit, targets=wished)
             return result.keep()
+
+    @contextmanager
+    def _searching(
+        self, source: Any, view: View | None = None, **asked: Any
+    ) -> Iterator[tuple[Session, Any]]:
+        """Yield a session, which no other thread uses, and the sources, read.
+
+        asked: fields of ``SearchOptions``
+        """
+        options = SearchOptions(**asked)
+        source = read_once(source, None if self.nodes is None else self)
+        with self._lock:
+            masked = view is not None and not view.whole
+            session = self._session(options, masked=masked)
+            session.see(view)
+            yield session, source
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex.

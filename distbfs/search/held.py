@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,6 @@ class Held:
 
     parts: parts in host memory; device_parts: parts on devices; shares: the shares of
     devices in one domain. More than one engine may search each of them.
-    host_parts: copies this rank's share of the graph, with its attributes, from devices
-    to host memory; None if it lies there already
     devices: the CUDA devices of this rank that search
     edges: number of stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
@@ -46,7 +44,6 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[Part] = ()
     shares: Sequence[Share] = ()
-    host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0
     threshold: int | None = None

@@ -27,7 +27,6 @@ from distbfs.store.tuples import (
     tuple_degrees_for,
 )
 from distbfs.store.whole import whole_graph, whole_part
-from distbfs.timing import clock
 from distbfs.types import World
 
 if TYPE_CHECKING:
@@ -231,23 +230,34 @@ def host_parts_built(
         summary = construct_kept(
             tuples, world, parts, options, take, counted, kept=True, owned=owned
         )
-    held = held_parts(world, made, permutation_by(source.n, options.permute_seed))
-    held.generation_seconds = summary.generation_seconds
-    held.construction_seconds = summary.construction_seconds
-    return held
+    return held_parts(
+        world,
+        made,
+        permutation_by(source.n, options.permute_seed),
+        generation_seconds=summary.generation_seconds,
+        construction_seconds=summary.construction_seconds,
+    )
 
 
 def held_parts(
-    world: World, parts: Sequence[Part], permutation: Permutation | None
+    world: World,
+    parts: Sequence[Part],
+    permutation: Permutation | None,
+    memory: str = "parts",
+    **about: Any,
 ) -> Held:
-    """Wrap parts in host memory for a session (collective)."""
+    """Wrap the parts of this rank for a session.
+
+    memory: the field of ``Held`` for them; about: its others, such as times and facts
+    """
     first = parts[0]
     shards = [shard_of_part(part) for part in parts]
+    about[memory] = parts
     return Held(
         VertexMap(world, first.layout, shards, permutation),
-        parts=parts,
         edges=sum(part.edges for part in parts),
         threshold=first.threshold if first.delegate_count else None,
+        **about,
     )
 
 
@@ -277,9 +287,3 @@ def held_back(shares: Sequence[Share]) -> dict[str, int]:
         return {}
     held = sum(share.held_back for share in shares)
     return {"held_back": held, "kept": tails[0].kept}
-
-
-def timed(held: Held, began: float) -> Held:
-    """Add the time since ``began`` to a graph's construction time."""
-    held.construction_seconds += clock() - began
-    return held

@@ -30,14 +30,9 @@ from distbfs.search.choose import (
 )
 from distbfs.search.domains import choose_exchange, exchange_kind
 from distbfs.search.held import Held
-from distbfs.search.holding import (
-    Source,
-    cut_anew,
-    hold_host_parts,
-    timed,
-)
-from distbfs.search.part_paths import PartPaths, WholeCounter
-from distbfs.search.paths import NoPaths, WholePaths, rows_of_part
+from distbfs.search.holding import Source, cut_anew, hold_host_parts
+from distbfs.search.part_paths import PartPaths
+from distbfs.search.paths import NoPaths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.whole import OnHost
 from distbfs.search.session import Session
@@ -137,19 +132,16 @@ def open_host(opening: Opening) -> Session:
     first = held.parts[0]
     runner: Runner
     whole = first.layout.parts == 1 and not first.delegate_count
-    paths: PathFinder = PartPaths(world, held.parts, engine.path_sums)
-    if whole:
-        counter = WholeCounter(first, engine.path_sums)
-        paths = WholePaths(world, rows_of_part(first), counter)
+    paths = PartPaths(world, held.parts, engine.path_sums)
     if whole and not options.stepwise:
         runner = OnHost(engine.whole(first))
     else:
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
-    held, describe = timed(held, began), engine.describe
-    masks = HostMasks(held)
-    return opening.session(held, runner, options, describe, paths=paths, masks=masks)
+    held.construction_seconds += clock() - began
+    about, masks = engine.describe, HostMasks(held)
+    return opening.session(held, runner, options, about, paths=paths, masks=masks)
 
 
 def _host_parts(opening: Opening, threads: int) -> Held:

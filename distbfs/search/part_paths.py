@@ -8,17 +8,26 @@ end, because only that part has its level.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.engines.base import CHOSEN
 from distbfs.engines.path_sums import words_of
 from distbfs.exchange.part_rows import to_parts
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
-from distbfs.search.paths import NO_PAIRS, chosen_ends, gathered, within
+from distbfs.search.paths import (
+    NO_EDGES,
+    chosen_ends,
+    gathered,
+    runs,
+    table_of,
+    within,
+)
 
 if TYPE_CHECKING:
     from distbfs.engines.path_sums import MakeSums, PathSums
@@ -26,20 +35,10 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Words, World
 
 
-class Ends(NamedTuple):
-    """Levels and ids of vertices by number: of normals, or of delegates.
-
-    level: int32 [k]; ids: int64 [k]
-    """
-
-    level: Array
-    ids: Ids
-
-
 class LevelPart:
     """One part, the levels that a search found there, and sums along its paths.
 
-    n: levels and ids of its normals; d: those of all delegates
+    level: int32, levels by number: of its normals ("n"), and of all delegates ("d")
     own, shared: sums of its normals, and of delegates, which all parts share; see
     ``PartPaths._begun``
     """
@@ -49,28 +48,31 @@ class LevelPart:
 
     def __init__(self, part: Part, level: Array, delegates: Array) -> None:
         self.part = part
-        self.n = Ends(level[part.vertices].astype(np.int32), part.ids())
-        self.d = Ends(delegates, part.delegates)
+        self.level = {"n": level[part.vertices].astype(np.int32), "d": delegates}
 
-    def inner_edges(
-        self, normals: Ids, delegates: Ids, *, back: bool = False
-    ) -> Iterator[tuple[str, str, Ids, Array]]:
-        """Yield (kind of row, kind of column, rows, columns) of nd, dn and dd edges.
+    def ends(self, kind: str, numbers: Array) -> tuple[Ids, Array]:
+        """Return the ids and levels of normals ("n") or delegates ("d"), by number."""
+        part = self.part
+        if kind == "d":
+            ids = part.delegates[numbers]
+        else:
+            ids = part.layout.global_of(part.index, part.vertices[numbers])
+        return ids, self.level[kind][numbers]
 
-        normals, delegates: numbers of the rows to read; kinds: "n" or "d"
+    def edges(
+        self, rows: Mapping[str, Ids], *, back: bool
+    ) -> Iterator[tuple[str, Ids, Array]]:
+        """Yield (name of a subgraph, rows, columns) of the edges of some rows, in runs.
+
+        rows: numbers of normals ("n") and of delegates ("d")
         back: yield edges to the rows instead of edges from them; they differ in a
         directed graph
         """
         side = self.part.into if back else self.part.out
-        for name in CHOSEN:
-            row, column = name[0], name[1]
-            rows = normals if row == "n" else delegates
-            index, columns = side[name].edges_of(rows)
-            yield row, column, rows[index], columns
-
-    def ends(self, kind: str) -> Ends:
-        """Return levels and ids of normals ("n") or delegates ("d")."""
-        return self.n if kind == "n" else self.d
+        for name, every in side.items():
+            for some in runs(every, rows[name[0]]) if every.edges else ():
+                index, columns = every.edges_of(some)
+                yield name, some[index], columns
 
     def push(self, start: int, goal: int) -> tuple[bool, Words]:
         """Add the values of one level to the next one along edges inside the part.
@@ -120,6 +122,11 @@ class PartPaths:
         self._world, self._parts, self._make = world, list(parts), make
         self.directed = parts[0].directed
         self._placement = Placement(parts[0].layout.parts, world.size)
+        self._alone = parts[0].layout.parts == 1  # its nn edges stay on the part
+
+    @cached_property
+    def _delegates(self) -> DelegateNumbers:
+        return DelegateNumbers(self._parts[0].delegates)
 
     def _with_levels(self, level: Sequence[Array]) -> list[LevelPart]:
         """Return the parts of this rank with their levels (collective)."""
@@ -144,7 +151,10 @@ class PartPaths:
     ) -> tuple[list[Any], int]:
         """Return counts of each part by local id; see ``PathFinder``."""
         shared, parts, depth = self._begun(level, dtype)
-        passed = 0
+        passed, first = 0, parts[0].part
+        if self._alone and not first.delegate_count:
+            passed = parts[0].own.down(first.nn, first.pulled)
+            depth = 0
         for now in range(1, depth + 1):
             over = self._step(shared, parts, now - 1, now)
             passed = passed or now * over
@@ -168,11 +178,10 @@ class PartPaths:
     ) -> tuple[PathSums, list[LevelPart], int]:
         """Return the sums of delegates and of parts, set at level 0, and the depth."""
         every = self._with_levels(level)
-        own = max(int(x.n.level.max(initial=-1)) for x in every)
-        depth = int(self._world.allreduce(np.array([own]), "max")[0])
-        shared = self._make(every[0].d.level, depth, dtype)
+        depth = self._deepest([x.level["n"] for x in every])
+        shared = self._make(every[0].level["d"], depth, dtype)
         for x in every:
-            x.own, x.shared = self._make(x.n.level, depth, dtype), shared
+            x.own, x.shared = self._make(x.level["n"], depth, dtype), shared
         return shared, every, depth
 
     def _step(
@@ -190,89 +199,73 @@ class PartPaths:
             sums.settle(goal)
         return any(over)
 
+    def _deepest(self, levels: Sequence[Array]) -> int:
+        """Return the largest of some levels on all ranks, -1 for none (collective)."""
+        own = max(int(x.max(initial=-1)) for x in levels)
+        return int(self._world.allreduce(np.array([own]), "max")[0])
+
+    def _rows_of(self, ids: Ids) -> list[dict[str, Ids]]:
+        """Return the numbers of ids on each part, those of delegates on all parts."""
+        layout, numbers = self._parts[0].layout, self._delegates.of(ids)
+        delegates = numbers[numbers >= 0].astype(np.int64)
+        owner, local = layout.part_of(ids), layout.local_of(ids)
+        return [
+            {"n": x.numbers_of(local[owner == x.index]), "d": delegates}
+            for x in self._parts
+        ]
+
+    def _edges(
+        self,
+        parts: Sequence[LevelPart],
+        rows: Sequence[Mapping[str, Ids]],
+        low: int,
+        high: int | None,
+        *,
+        back: bool = False,
+    ) -> Iterator[Ids]:
+        """Yield edges from some rows to vertices on levels low … high (collective).
+
+        rows, back: see ``LevelPart.edges``; rows of each part
+
+        Tables are int64 [k, 4]: ids of row and column, then their levels. Every edge is
+        in a table of one rank.
+        """
+        letters = [np.zeros((0, 3), dtype=np.uint64)]
+        for x, some in zip(parts, rows, strict=True):
+            for name, u, v in x.edges(some, back=back):
+                row, column = name[0], name[1]
+                if name == "nn" and not self._alone:
+                    letters.append(table_of((v, *x.ends(row, u))).view(np.uint64))
+                    continue
+                kept = within(x.level[column][v], low, high)
+                ends = zip(x.ends(row, u[kept]), x.ends(column, v[kept]), strict=True)
+                yield table_of(chain(*ends))
+        for place, numbers, rest in self._deliver(letters):
+            x = parts[place]
+            kept = within(x.level["n"][numbers], low, high)
+            ends = zip(rest[kept].T, x.ends("n", numbers[kept]), strict=True)
+            yield table_of(chain(*ends))
+
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
         """Return the edges of shortest paths to an id; see ``PathFinder``."""
-        parts = self._with_levels(level)
-        delegates = np.flatnonzero(parts[0].d.ids == target)
-        normals = [np.flatnonzero(x.n.ids == target) for x in parts]
-        own = [
-            x.n.level[y].max(initial=-1) for x, y in zip(parts, normals, strict=True)
-        ]
-        depth = int(self._world.allreduce(np.array([max(own)]), "max")[0])
-        tables = [NO_PAIRS]
-        for above in range(depth - 1, -1, -1):
-            before = np.zeros(len(parts[0].d.ids), dtype=np.uint8)
-            fresh: list[list[Array]] = [[numbers[:0]] for numbers in normals]
-            letters = []
-            for place, x in enumerate(parts):
-                # mutant: back=True -> back=False : test_directed_graphs_on_ranks
-                edges = x.inner_edges(normals[place], delegates, back=True)
-                for row, column, rows, columns in edges:
-                    up = x.ends(column).level[columns] == above
-                    u, v = columns[up], rows[up]
-                    pair = (x.ends(column).ids[u], x.ends(row).ids[v])
-                    tables.append(np.stack(pair, axis=1))
-                    if column == "d":
-                        before[u] = 1
-                    else:
-                        fresh[place].append(u.astype(np.int64))
-                index, columns = x.part.pulled.edges_of(normals[place])
-                ids = x.n.ids[normals[place][index]]
-                pair = (columns.astype(np.uint64), ids.astype(np.uint64))
-                letters.append(np.stack(pair, axis=1))
-            for place, numbers, rest in self._deliver(letters):
-                up = parts[place].n.level[numbers] == above
-                ids = parts[place].n.ids[numbers[up]]
-                tables.append(np.stack([ids, rest[up, 0].astype(np.int64)], axis=1))
-                fresh[place].append(numbers[up])
-            delegates = np.flatnonzero(self._world.allreduce(before, "max"))
-            normals = [distinct(np.concatenate(x)) for x in fresh]
-        return gathered(self._world, np.concatenate(tables))
+        parts, rows = self._with_levels(level), self._rows_of(np.array([target]))
+        own = [x.level["n"][y["n"]] for x, y in zip(parts, rows, strict=True)]
+        tables = [NO_EDGES[:, :2]]
+        for above in range(self._deepest(own) - 1, -1, -1):
+            # mutant: back=True -> back=False : test_as_networkx
+            edges = self._edges(parts, rows, above, above, back=True)
+            pairs = np.concatenate([NO_EDGES, *edges])[:, 1::-1]
+            tables.append(gathered(self._world, pairs))
+            rows = self._rows_of(distinct(tables[-1][:, 0]))
+        return np.concatenate(tables)
 
     def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
         """Return edges up to a level of this rank's parts; see ``PathFinder``."""
-        parts, tables, letters = self._with_levels(level), [], []
-        for x in parts:
-            near, far = (np.flatnonzero(within(y.level, hops)) for y in (x.n, x.d))
-            for row, column, rows, columns in x.inner_edges(near, far):
-                kept = within(x.ends(column).level[columns], hops)
-                u, v = rows[kept], columns[kept]
-                tables.append(edges_between(x.ends(row), u, x.ends(column), v))
-            index, columns = x.part.nn.edges_of(near)
-            u = near[index]
-            values = (columns, x.n.ids[u], x.n.level[u])
-            letters.append(np.stack([y.astype(np.uint64) for y in values], axis=1))
-        for place, numbers, rest in self._deliver(letters):
-            ends = parts[place].n
-            kept = within(ends.level[numbers], hops)
-            u, above = rest[kept].astype(np.int64).T
-            v = numbers[kept]
-            tables.append(np.stack([u, ends.ids[v], above, ends.level[v]], axis=1))
-        return chosen_ends(np.concatenate(tables), directed=self.directed)
-
-
-class WholeCounter:
-    """A ``PathCounter`` of a graph in one part, without delegates, in host memory."""
-
-    def __init__(self, part: Part, make: MakeSums) -> None:
-        self._part, self._make = part, make
-
-    def counts(
-        self,
-        level: Array,
-        levels: int,  # noqa: ARG002
-        dtype: str,
-    ) -> tuple[Array, int]:
-        """Return counts [n] by id; see ``PathCounter``."""
-        part, depth = self._part, int(level.max(initial=0))
-        sums = self._make(level[part.vertices].astype(np.int32), depth, dtype)
-        passed = sums.down(part.nn, part.pulled)
-        counts = np.empty_like(sums.values)
-        counts[part.vertices] = sums.values
-        return counts, passed
-
-
-def edges_between(rows: Ends, u: Array, columns: Ends, v: Array) -> Ids:
-    """Return edges from numbers u to numbers v as [k, 4]: ids, then levels."""
-    values = (rows.ids[u], columns.ids[v], rows.level[u], columns.level[v])
-    return np.stack([x.astype(np.int64) for x in values], axis=1)
+        parts = self._with_levels(level)
+        rows = [
+            {kind: np.flatnonzero(within(y, 0, hops)) for kind, y in x.level.items()}
+            for x in parts
+        ]
+        edges = self._edges(parts, rows, 0, hops)
+        chosen = (chosen_ends(some, directed=self.directed) for some in edges)
+        return np.concatenate([NO_EDGES, *chosen])

@@ -25,7 +25,7 @@ from distbfs.search.result_paths import (
     no_way_back,
     paths_back,
 )
-from distbfs.types import Array, Ids, slice_bounds
+from distbfs.types import Array, Ids
 
 NO_PREDECESSOR = -9999  # of SciPy
 
@@ -124,12 +124,8 @@ class Result(ResultArrays, Tabular):
         """
         if k < 0:
             raise UsageError(f"level is {k}; allowed: 0 or more")
-        return self.named(self._first() + np.flatnonzero(self._level_block() == k))
-
-    def _first(self) -> int:
-        vertices = self._vertices
-        world = vertices.world
-        return slice_bounds(vertices.layout.n, world.size, world.rank)[0]
+        first, _ = self._vertices.own_block
+        return self.named(first + np.flatnonzero(self._level_block() == k))
 
     @reading
     def path_to(self, vertex: Any) -> list[Any]:
@@ -226,11 +222,11 @@ class Result(ResultArrays, Tabular):
         if self.order is not None:
             child = self.order[len(self.roots) :]
         else:
-            own = self._first() + np.arange(len(parent))
+            own = np.arange(*self._vertices.own_block)
             child = np.flatnonzero((parent >= 0) & (parent != own))
             if level is not None:
                 child = child[np.argsort(level[child], kind="stable")]
-        pairs = [parent[child], self._first() + child]
+        pairs = [parent[child], self._vertices.own_block[0] + child]
         return self.named(np.stack(pairs, axis=1))
 
     def _columns(self) -> dict[str, Array]:
@@ -239,9 +235,7 @@ class Result(ResultArrays, Tabular):
         Names are int64 if all are integers, else objects, with None for no parent.
         """
         level, parent = self.to_numpy()
-        world, n = self._vertices.world, self._vertices.layout.n
-        block = np.arange(*slice_bounds(n, world.size, world.rank))
-        names = whole_names(self.named(block))
+        names = whole_names(self.named(np.arange(*self._vertices.own_block)))
         columns = {"vertex": names}
         if level is not None:
             columns["level"] = level
@@ -272,7 +266,7 @@ class Result(ResultArrays, Tabular):
         """
         level = self._level_block()
         reached = np.flatnonzero(level >= 0)
-        names = self.named(self._first() + reached).tolist()
+        names = self.named(self._vertices.own_block[0] + reached).tolist()
         return dict(zip(names, level[reached].tolist(), strict=True))
 
     def to_scipy(self) -> tuple[Array, Array]:

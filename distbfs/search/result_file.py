@@ -196,16 +196,11 @@ class PartialFile:
             file.attrs[IDENTITY] = self._identity
             file.attrs[IDS] = "input"
             early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            early.set_layout(h5py.h5d.CONTIGUOUS)
             early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
             early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-            early.set_obj_track_times(False)
             for name, (shape, kind) in self._datasets.items():
-                space = h5py.h5s.create_simple(shape)
-                dtype = h5py.h5t.py_create(kind)
-                h5py.h5d.create(file.id, name.encode(), dtype, space, early)
-            for name, values in self._starts.items():
-                file[name][:] = values
+                data = self._starts.get(name)
+                file.create_dataset(name, shape, kind, data=data, dcpl=early.copy())
             file["done"][:] = 0
             if self._totals:
                 file[SUMMED][:] = 0

@@ -377,6 +377,23 @@ class Session:
             ids = distinct(self.vertices.inside(outside))
         return Until(depth_limit, ids)
 
+    def _begin(
+        self, source: Any, depth_limit: int | None, targets: Iterable[Any] | None
+    ) -> tuple[Root, Root, Until]:
+        """Return the sources by id and by internal id, and the end of a search.
+
+        The result of the search before is no longer valid.
+        """
+        self._check_usable()
+        self._save_last()
+        root = self._roots_of(source)
+        self._check_seen(root)
+        until = self._until(depth_limit, targets)
+        self._searches += 1
+        if isinstance(root, np.ndarray):
+            return root, np.sort(self.vertices.inside(root)), until
+        return root, self.vertices.one_inside(root), until
+
     def search(
         self,
         source: Any,
@@ -444,19 +461,9 @@ class Session:
         check_wanted(levels=levels, parents=parents)
         source, targets = read_once(source, self._names), read_targets(targets)
         with self.lock.search():
-            self._check_usable()
-            self._save_last()
-            root = self._roots_of(source)
-            self._check_seen(root)
-            until = self._until(depth_limit, targets)
-            inside: Root
-            if isinstance(root, np.ndarray):
-                inside = np.sort(self.vertices.inside(root))
-            else:
-                inside = self.vertices.one_inside(root)
+            root, inside, until = self._begin(source, depth_limit, targets)
             until = until.beyond(inside, self.n)
             first = int(root[0]) if isinstance(root, np.ndarray) else root
-            self._searches += 1
             turn = self._searches
             self.world.barrier()
             began = time.perf_counter()
@@ -544,15 +551,11 @@ class Session:
         with self.lock:  # no other thread searches before the path is known
             if find is not None:
                 with self.lock.search():
-                    self._check_usable()
-                    self._save_last()
-                    self._searches += 1
-                    root, until = self._roots_of(source), self._until(None, [target])
-                    self._check_seen(root)
+                    _, inside, until = self._begin(source, None, [target])
                     if until.targets is None:  # it is not seen
                         return None
-                    ids = self.vertices.inside(np.atleast_1d(np.asarray(root)))
-                    shortest = find(np.sort(ids), int(until.targets[0]), stop)
+                    roots = np.atleast_1d(np.asarray(inside))
+                    shortest = find(roots, int(until.targets[0]), stop)
                 if shortest is not None:
                     path = self.vertices.outside(shortest.vertices)
                     named = path if self._names is None else self._names.named(path)

@@ -141,6 +141,11 @@ class VertexMap:
         if len(outside):
             raise UsageError(f"{what}{outside[0]} {no_vertex(n)}")
 
+    @property
+    def own_block(self) -> tuple[int, int]:
+        """The ids start … stop-1 of this rank's block; see ``block``."""
+        return slice_bounds(self.layout.n, self.world.size, self.world.rank)
+
     @cached_property
     def whole_here(self) -> bool:
         """Whether this rank's single shard has all vertices in input order."""
@@ -251,7 +256,7 @@ class BlockMap:
         starts = [slice_bounds(layout.n, world.size, r)[0] for r in range(world.size)]
         owner = np.searchsorted(np.array(starts), ids, side="right") - 1
         self._delivery = Delivery(world, owner)
-        first, stop = slice_bounds(layout.n, world.size, world.rank)
+        first, stop = vertices.own_block
         self._size = stop - first
         self._place = np.concatenate(self._delivery.send(ids)) - first
 

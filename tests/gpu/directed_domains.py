@@ -103,7 +103,9 @@ def mask(driver, source, seed):
             if edges is None:
                 seen = maker.of_vertices(vertices)
             else:
-                seen = maker.of_pairs([(left.u[k::2], left.v[k::2]) for k in (0, 1)])
+                seen = maker.of_pairs(
+                    lambda: [(left.u[k::2], left.v[k::2]) for k in (0, 1)]
+                )
             mine = one.part.vertices.get().astype(np.int64)
             mine = mine * one.part.layout.parts + one.part.index
             np.testing.assert_array_equal(seen.ends.get(), left.degrees[mine])

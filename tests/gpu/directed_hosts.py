@@ -215,7 +215,7 @@ def seen_of(made, vertices, edges, left):
         seen = maker.of_vertices(vertices)
     else:
         seen = maker.of_edges(edges, vertices)
-    again = maker.of_pairs([(left.u[k::2], left.v[k::2]) for k in (0, 1)])
+    again = maker.of_pairs(lambda: [(left.u[k::2], left.v[k::2]) for k in (0, 1)])
     for one, other in ((seen, again), (seen.incoming, again.incoming)):
         for name in ("bits", "ends"):
             pair = [getattr(edges, name).get() for edges in (one, other)]

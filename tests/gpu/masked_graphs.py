@@ -7,7 +7,7 @@ from graphs import Tuples
 
 from distbfs.build.cuda.seen import SeenMaker
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.masked_rows import MaskedRows
+from distbfs.search.device_masks import DeviceMasks
 
 
 def random_way(source, seed, share=0.5):
@@ -27,7 +27,7 @@ def random_way(source, seed, share=0.5):
     if seed % 3 == 1:
         return lambda maker: maker.of_vertices(vertices), left
     pairs = [(left.u[k::2], left.v[k::2]) for k in (0, 1)]
-    return lambda maker: maker.of_pairs(pairs), left
+    return lambda maker: maker.of_pairs(lambda: pairs), left
 
 
 def random_mask(made, seed, share=0.5):
@@ -63,7 +63,7 @@ def check_ends(every, left):
 
 def see(driver, parts, make, left):
     """Let the driver of a domain's devices see a mask; left: the tuples of it."""
-    rows = MaskedRows(SoloWorld(), parts)
+    rows = DeviceMasks(None, None, SoloWorld(), parts)
     seen = rows.made(make)
     check_ends(rows.ends(seen), left)
     driver.see(seen)
@@ -71,7 +71,8 @@ def see(driver, parts, make, left):
 
 def see_between(runner, make, left, world=None):
     """Let parts that are searched between domains see a mask."""
-    rows = MaskedRows(world or SoloWorld(), [one.part for one in runner._searches])
+    parts = [one.part for one in runner._searches]
+    rows = DeviceMasks(None, None, world or SoloWorld(), parts)
     seen = rows.made(make)
     ends = rows.ends(seen)
     if world is None:

@@ -238,11 +238,15 @@ def test_betweenness_by_parts(name):
             np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_betweenness_of_one_part():
-    session = distbfs.open(distbfs.Graph.from_edges([0], [1]), stepwise=True)
-    on = sharing.PartsSearcher(session, RunOptions())
-    with pytest.raises(UsageError, match="needs a graph in several parts"):
-        betweenness(on, np.arange(2))
+@pytest.mark.parametrize("directed", [False, True])
+def test_betweenness_of_one_part(directed):
+    source = NAMED["two-hubs"]
+    graph = distbfs.Graph.from_edges(source.u, source.v, source.n, directed=directed)
+    session = distbfs.open(graph, engine="openmp", stepwise=True)
+    on = sharing.PartsSearcher(session, RunOptions(), directed=directed)
+    wanted = nx.betweenness_centrality(graph.to_networkx())
+    value = betweenness(on, np.arange(source.n))
+    np.testing.assert_allclose(value, list(wanted.values()), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", HOSTS)

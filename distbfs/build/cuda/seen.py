@@ -261,12 +261,12 @@ class SeenMaker:
 
         return self._both(lambda side: side._of_pairs(pairs, KEY_BYTES * most))
 
-    def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
+    def of_pairs(self, pairs: Callable[[], Iterable[tuple[Ids, Ids]]]) -> SeenEdges:
         """Return the visible edges, which pairs of ids list.
 
-        pairs: (u, v), ids of both ends, integers [k]: an undirected edge once, a
-        directed one from u to v; iterated over several times if the bits of tails do
-        not fit the device at once
+        pairs: function that lists (u, v), ids of both ends, integers [k]: an undirected
+        edge once, a directed one from u to v; called several times if the bits of tails
+        do not fit the device at once
 
         Raises UsageError if ids need more than 32 bits.
         """
@@ -275,7 +275,7 @@ class SeenMaker:
             raise UsageError(
                 f"masks of edges go up to {ISOLATED} vertices on devices, not {n}"
             )
-        return self._both(lambda side: side._of_pairs(lambda: pairs))
+        return self._both(lambda side: side._of_pairs(pairs))
 
     def _of_pairs(
         self, pairs: Callable[[], Iterable[tuple[Any, Any]]], more: int = 16 * PAIRS

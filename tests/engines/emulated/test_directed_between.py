@@ -241,7 +241,9 @@ def test_masks(device, name, sizes):
         pairs = [(left.u[k::2], left.v[k::2]) for k in (0, 1)]
 
         def make(maker, flags=vertices, all_edges=edges is None, pairs=pairs):
-            return maker.of_vertices(flags) if all_edges else maker.of_pairs(pairs)
+            return (
+                maker.of_vertices(flags) if all_edges else maker.of_pairs(lambda: pairs)
+            )
 
         def before(runner, world, make=make, left=left):
             see_between(runner, make, left, world)

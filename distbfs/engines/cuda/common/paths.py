@@ -66,7 +66,7 @@ class Sweeps:
 
 
 class DeviceCounter:
-    """A ``PathCounter`` of a graph on a device; it runs one count at a time.
+    """Counts the shortest paths of a graph on a device, for one search at a time.
 
     Besides the graph, it needs 8 bytes for each vertex of the result and 8 for each
     vertex with edges, and keeps 16 for each of these between counts.
@@ -98,7 +98,10 @@ class DeviceCounter:
         )
 
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
-        """Return counts [n] by id, a CuPy array; see ``PathCounter``.
+        """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
+
+        level: CuPy integers [n] by id, -1 = unreached; levels: upper bound of ``level``
+        dtype: "uint64", or "float64", whose sums are rounded
 
         Raises ResourceError if device memory is short.
         """

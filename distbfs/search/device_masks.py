@@ -1,8 +1,8 @@
-"""Masks of visible edges for the rows on a rank's devices; see ``sight``."""
+"""Restriction of a session's searches to a view, on devices; see ``sight``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,23 +15,35 @@ from distbfs.build.cuda.seen import (
 )
 from distbfs.device import cuda
 from distbfs.partition.share import numbers_of, positions_of
+from distbfs.search.sight import Masks
+from distbfs.search.vertices import row_slices
 
 if TYPE_CHECKING:
     from distbfs.partition.share import Share
-    from distbfs.types import DeviceArray, World
+    from distbfs.search.held import Held
+    from distbfs.search.vertices import VertexMap
+    from distbfs.search.view import View
+    from distbfs.types import DeviceArray, Ids, Marks, World
 
 
-class MaskedRows:
-    """Makes masks of visible edges: one bit per edge, on each device of this rank.
+class DeviceMasks(Masks):
+    """Bits of the visible edges of rows, on each device of this rank.
 
-    world: the ranks that have the rows; shares: those of this rank
-    whole: whether one device has all rows
+    vertices, load: see ``Masks``
+    world: the ranks that have the rows; shares: those of this rank, possibly none
     """
 
-    def __init__(self, world: World, shares: Sequence[Share]) -> None:
-        self.world, self._shares = world, shares
-        alone = len(shares) == world.size == 1 and shares[0].domain.devices == 1
-        self.whole = alone and shares[0].outer is None
+    by_local = True
+
+    def __init__(
+        self,
+        vertices: VertexMap,
+        load: Callable[[], Held],
+        world: World,
+        shares: Sequence[Share],
+    ) -> None:
+        super().__init__(vertices, [None] * len(shares), load)
+        self._world, self._shares = world, shares
 
     @cached_property
     def _makers(self) -> list[tuple[SeenMaker, SeenMaker | None]]:
@@ -41,6 +53,11 @@ class MaskedRows:
                 outer = None if share.outer is None else SeenMaker.of_outer(share)
                 makers.append((SeenMaker.of_share(share), outer))
         return makers
+
+    def of(self, view: View) -> list[Any]:
+        """Return the visible edges of each device."""
+        # another rank may hold the graph
+        return self.made(self._way(view)) if self._shares else []
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
         """Return the visible edges of each device; make returns the bits of rows.
@@ -54,12 +71,49 @@ class MaskedRows:
                 seen.append(own if outer is None else SeenPart(own, make(outer)))
         return seen
 
+    def _way(self, view: View) -> Callable[[SeenMaker], SeenEdges]:
+        """Return a function that makes the edge bits of rows (collective)."""
+        world, vertices, edges = self._world, view.vertices, view.edges
+        if view.where is None and edges is None and vertices is not None:
+            flags = self._inside(vertices)
+            return lambda maker: maker.of_vertices(flags)
+        alone = world.size == len(self._shares) == 1 and self._shares[0].outer is None
+        alone = alone and self._shares[0].domain.devices == 1
+        if view.where is None and edges is not None and alone:
+            return lambda maker: maker.of_edges(edges, vertices)
+        self.views().check(view)
+        if world.size == 1:
+            return lambda maker: maker.of_pairs(lambda: self._pairs(view))
+        pairs = []
+        for ends in self._pairs(view):  # as many on each rank
+            for every in world.allgather(np.concatenate(ends).astype(np.uint32)):
+                u, v = every.reshape(2, -1)
+                pairs.append((u, v))
+        return lambda maker: maker.of_pairs(lambda: pairs)
+
+    def _pairs(self, view: View) -> Iterator[tuple[Ids, Ids]]:
+        """Yield internal ids of the ends of visible edges; see ``PartViews.pairs``."""
+        for u, v in self.views().pairs(view):
+            yield self._all.inside(u), self._all.inside(v)
+
+    def _inside(self, flags: Marks) -> Marks:
+        """Return flags by internal id, bool [n]."""
+        if self._all.permutation is None:
+            return flags
+        turned = np.zeros(len(flags), np.bool_)
+        for some in row_slices(len(flags)):
+            ids = np.arange(some.start, some.stop)
+            turned[self._all.inside(ids)] = flags[some]
+        return turned
+
     def ends(self, seen: Sequence[Any]) -> list[DeviceArray]:
         """Count the ends of visible edges at each local id, by device (collective).
 
         The ends at a delegate are summed over all domains. In a directed graph, both
         ends of an edge count where it leaves.
         """
+        if not self._shares:
+            return []
         inner = [
             some if share.outer is None else some.inner
             for share, some in zip(self._shares, seen, strict=True)
@@ -71,7 +125,7 @@ class MaskedRows:
             here, rows = device == share.device, edges.ends[: share.normals].get()
             # mutant: += -> = : test_between_domains_of_one_device
             of_delegates[here] += rows[numbers[here]]
-        of_delegates = self.world.allreduce(of_delegates)
+        of_delegates = self._world.allreduce(of_delegates)
         every = []
         for share, edges, some in zip(self._shares, inner, seen, strict=True):
             owned, vertices = share.owned, share.vertices
