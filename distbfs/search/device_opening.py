@@ -11,7 +11,6 @@ import numpy as np
 
 from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.device import cuda
-from distbfs.engines.cuda.common.device_rows import DeviceRows
 from distbfs.engines.cuda.common.paths import DeviceCounter
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
@@ -76,7 +75,7 @@ def open_shares(opening: Opening) -> Session:
     about = engine.describe()
     paths: PathFinder = ON_DEVICES
     if whole:
-        split = bool(shares) and shares[0].tails is not None
+        split = bool(shares) and shares[0].out.tails is not None
         about["internal_ids"] = options.internal_ids
         about, why, split = world.broadcast([about, why, split])
         paths = IN_HOST_MEMORY if split else device_paths(world, shares)
@@ -119,11 +118,11 @@ def where_rows_are(world: World, shares: Sequence[Share]) -> str:
     shares: those of this rank's devices
     """
     counts = [(x.held_back, x.m * (1 + x.directed), 1, 0) for x in shares]
-    outer = [side for share in shares for side in share.outer_sides]
-    counts += [(0, len(x.columns), 0, x.host_bytes) for x in outer]
+    outer = [side.outer for share in shares for side in share.sides]
+    counts += [(0, len(x.columns), 0, x.host_bytes) for x in outer if x is not None]
     sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
     held_back, m, devices, far = sums
-    tails, words = shares[0].tails, []
+    tails, words = shares[0].out.tails, []
     if tails is not None:
         size = readable(4 * held_back)
         if devices > 1:
@@ -254,8 +253,8 @@ def device_paths(world: World, shares: Sequence[Share]) -> WholePaths:
         return WholePaths(world, None, None)
     graph = shares[0]
     rows = WholeRows(
-        DeviceRows(graph.offsets, graph.columns),
-        DeviceRows(*graph.pulled),
+        graph.out,
+        graph.into,
         graph.directed,
         graph.vertices,
         lambda vertex: int(graph.local_numbers(np.array([vertex]))[0]),

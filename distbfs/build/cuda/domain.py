@@ -62,7 +62,14 @@ from distbfs.graph.device_graph import (
     graph_table,
 )
 from distbfs.partition.layout import Domains, Placement
-from distbfs.partition.share import GRANULE, Domain, Share, ShareCounts, leaves_after
+from distbfs.partition.share import (
+    GRANULE,
+    Domain,
+    Rows,
+    Share,
+    ShareCounts,
+    leaves_after,
+)
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
@@ -320,10 +327,8 @@ class MemberPart:
     def rows(self, domain: Domain) -> Share:
         """Build the rows, range by range."""
         builder, numbering, names = self.builder, self._numbering, self._places.names
-        made = self._side(turned=False)
-        if self.directed:
-            into = self._side(turned=True)
-            made |= {f"in_{name}": x for name, x in into.items() if name != "m"}
+        out = self._side(turned=False)
+        into = self._side(turned=True) if self.directed else out
         return Share(
             n=builder.layout.local_count(self.part),
             tuples=builder.source.tuples,
@@ -339,10 +344,11 @@ class MemberPart:
             domain=domain,
             ids=names,
             slots=len(names),
-            **made,
+            out=out,
+            into=into,
         )
 
-    def _side(self, *, turned: bool) -> dict[str, Any]:
+    def _side(self, *, turned: bool) -> Rows:
         """Build the next set of rows; turned: those of incoming edges."""
         keys_of, kernels = self.builder.keys, self.builder.kernels
         places, active, shape = self._places, self._numbering.active, self.builder.shape

@@ -53,6 +53,7 @@ from distbfs.partition.share import (
     GRANULE,
     Domain,
     Outer,
+    Rows,
     Share,
     ShareCounts,
     leaves_after,
@@ -339,20 +340,15 @@ class InnerSide:
             pieces.append(cp.unique(columns[self._of_shares(columns, low, high)]))
         return pieces[0] if len(pieces) == 1 else cp.unique(cp.concatenate(pieces))
 
-    def finish(self, *, wide: bool) -> dict[str, Any]:
-        """Return offsets, columns and tails of the rows; wide: offsets have 64 bits."""
+    def finish(self, *, wide: bool) -> Rows:
+        """Return the rows; wide: offsets have 64 bits without tails, too."""
         del self._upto
-        split, tails = self.split, None
+        split, tails, offsets = self.split, None, self._offsets
         if split is not None:
             tails = Tails(split.kept, split.tailed, self._tail_at, self._tails)
-        offsets = self._offsets
-        return {
-            "offsets": offsets
-            if wide or split is not None
-            else offsets.astype(np.uint32),
-            "columns": self._columns,
-            "tails": tails,
-        }
+        elif not wide:
+            offsets = offsets.astype(np.uint32)
+        return Rows(offsets, self._columns, tails, self.outer)
 
 
 class InnerBuilder:
@@ -530,14 +526,13 @@ class InnerBuilder:
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
         numbers = numbers[: max(part.local_count, 1)]
-        edges = self.sides[0].edges
-        wide = self.directed or edges >= WIDE
-        out, *into = (side.finish(wide=wide) for side in self.sides)
-        rows = out | {f"in_{name}": x for side in into for name, x in side.items()}
+        wide = self.directed or self.sides[0].edges >= WIDE
+        rows = [side.finish(wide=wide) for side in self.sides]
         made = Share(
             n=part.local_count,
             active=self.count,
-            m=edges,
+            out=rows[0],
+            into=rows[-1],
             tuples=0,
             loops=0,
             at_least=self._at_least,
@@ -555,9 +550,6 @@ class InnerBuilder:
             delegates=self.delegates.by_position(),
             normals=self.normals,
             owned=owned,
-            outer=self.sides[0].outer,
-            incoming=self.sides[1].outer if self.directed else None,
-            **rows,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:

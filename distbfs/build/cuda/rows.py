@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.graph.csr import CSR, index_dtype
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
+from distbfs.partition.share import Rows
 from distbfs.types import Array, DeviceArray, KernelArgument
 
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
@@ -176,20 +177,19 @@ class RowsByRange(RowWriter):
         )
         self._written, self._in_tails = (int(x[-1:].get()[0]) for x in (heads, tails))
 
-    def made(self) -> dict[str, Any]:
-        """Return offsets, columns, m and tails of the rows, as in Share."""
+    def made(self) -> Rows:
+        """Return the rows that were written."""
         written, split, columns = self._written, self._split, self._columns()
         wasteful = (self._total - written) * WASTE > self._total
         if wasteful and columns.nbytes + RESERVE < cuda.free_bytes():
             columns = columns.copy()
-        made: dict[str, Any] = {"m": written + self._in_tails, "columns": columns}
         if split is None:
             dtype = np.uint64 if self._wide or written >= WIDE else np.uint32
-            return made | {"offsets": self._kernels.scan(self._lengths, dtype)}
+            return Rows(self._kernels.scan(self._lengths, dtype), columns)
         offsets, tail_offsets = split_offsets(self._lengths, split)
         held = self._tails[: self._in_tails]
         tails = Tails(split.kept, split.tailed, tail_offsets, held)
-        return made | {"offsets": offsets, "tails": tails}
+        return Rows(offsets, columns, tails)
 
 
 def split_offsets(
@@ -255,8 +255,8 @@ def make_rows(
     *,
     both: bool,
     wide: bool,
-) -> dict[str, Any]:
-    """Build offsets, columns, m and tails of rows from pairs of ids.
+) -> Rows:
+    """Build rows from pairs of ids.
 
     sides, splits: the numbers of keys of the rows, and how rows are split; the first
     are those of these rows, and are taken from the lists
