@@ -23,12 +23,7 @@ from distbfs.build.cuda.inner_part import (
 )
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import (
-    RESERVE,
-    Ranges,
-    row_offsets,
-    runs_of,
-)
+from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows, split_offsets
 from distbfs.device import cuda, programs
@@ -37,7 +32,7 @@ from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.device.structures import uints
 from distbfs.errors import UsageError
 from distbfs.generate.cuda import id_type
-from distbfs.graph.csr import CSR, row_blocks
+from distbfs.graph.csr import CSR, row_blocks, row_offsets
 from distbfs.graph.device_graph import (
     AT_LEAST,
     COLUMN_PAD,
@@ -135,7 +130,7 @@ class InnerSide:
         lengths[: share.normals] = cp.asarray(self.lengths)
         lengths[share.normals :] = self.inside[share.order]
         del self.inside
-        self._upto, self._counted = row_offsets(lengths), lengths
+        self._upto, self._counted = row_offsets(lengths, np.uint64), lengths
         self.ranges = Ranges(self._kernels, lengths)
         self.edges = self.ranges.total
         self.longest = max(int(delegate_lengths.max(initial=0)), self.ranges.longest)
@@ -269,7 +264,7 @@ class InnerSide:
         are several passes, the targets wait on the host.
         """
         cp, shares = cuda.cupy(), self.part.layout.parts
-        offsets = row_offsets(self._outside[self._share.order])
+        offsets = row_offsets(self._outside[self._share.order], np.uint64)
         edges, starts = np.zeros(shares, np.int64), np.zeros(shares + 1, np.int64)
         for _, columns in self._outer_columns(offsets):
             share = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
@@ -277,7 +272,9 @@ class InnerSide:
         indices = cp.empty(int(offsets[-1]), np.uint32)
         pieces: list[Any] = []
         count = 0
-        for low, high, *_ in runs_of(edges, SLICE):
+        for low, high in row_blocks(row_offsets(edges), SLICE):
+            if not edges[low:high].any():
+                continue
             targets = self._targets(offsets, low, high)
             # mutant: low + 1, high + 1 -> low, high
             #   : test_outer_edges_are_made_in_passes

@@ -11,12 +11,12 @@ from distbfs.build.cuda.chunks import Passes
 from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
 from distbfs.build.cuda.keys import KeyPasses, Rule, segments
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import RESERVE, Ranges, row_offsets
+from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
-from distbfs.graph.csr import CSR, index_dtype
+from distbfs.graph.csr import CSR, index_dtype, row_offsets
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
 from distbfs.partition.share import Rows
 from distbfs.types import Array, DeviceArray, KernelArgument
@@ -117,7 +117,7 @@ class RowWriter:
     def finish(self, rows: int) -> CSR:
         """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
         columns = self._columns()[: self._written]
-        offsets = row_offsets(self._lengths, rows, index_dtype(self._written))
+        offsets = row_offsets(self._lengths, index_dtype(self._written), rows)
         return CSR(offsets, columns)
 
 
@@ -168,7 +168,7 @@ class RowsByRange(RowWriter):
         deal_rows(
             self._kernels,
             split.kept,
-            row_offsets(lengths),
+            row_offsets(lengths, np.uint64),
             columns[:count],
             heads,
             tails,
@@ -200,7 +200,9 @@ def split_offsets(
     lengths: uint32, of whole rows; only the first ``split.tailed`` have tails
     """
     heads = cuda.cupy().minimum(lengths, np.uint32(split.kept))
-    return row_offsets(heads), row_offsets((lengths - heads)[: split.tailed])
+    pieces = heads, (lengths - heads)[: split.tailed]
+    first, last = (row_offsets(piece, np.uint64) for piece in pieces)
+    return first, last
 
 
 def deal_rows(

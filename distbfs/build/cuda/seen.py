@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.ranges import runs_of
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.device.structures import structure
 from distbfs.errors import InputError, UsageError
-from distbfs.graph.csr import row_blocks
+from distbfs.graph.csr import row_blocks, row_offsets
 from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
@@ -232,7 +231,8 @@ class SeenMaker:
         buckets = cp.zeros((self._n >> shift) + 1, np.uint64)
         p.buckets = buckets.data.ptr
         self._launch("count_keys", 32 * self._active)
-        runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
+        upto = row_offsets(buckets.get())
+        runs = [(*run, *upto[[*run]].tolist()) for run in row_blocks(upto, KEYS)]
         most = max((high - low for _, _, low, high in runs), default=0)
         ends = None if vertices is None else cp.asarray(vertices)
 
