@@ -24,7 +24,7 @@ of its vertices. Numbers follow the sum of both degrees, and offsets have 64 bit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ import numpy as np
 
 from distbfs.build.cuda.kernels import Kernels, check_ends, check_keys
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
-from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
@@ -50,6 +49,7 @@ from distbfs.build.cuda.separate import (
     Builder,
     add_bases,
 )
+from distbfs.build.host.parts import BuildCounts
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import ResourceError, UsageError
@@ -127,21 +127,6 @@ class Places(NamedTuple):
     members: Any
     positions: Any
     names: Any
-
-
-@dataclass
-class DomainSummary:
-    """Counts of a construction over all parts, and seconds of the slowest device.
-
-    making: "all" or "share"; see ``construct_on_devices``
-    """
-
-    m: int
-    loops: int
-    passes: int
-    making: Making
-    generation_seconds: float
-    construction_seconds: float
 
 
 class MemberBuilder(Builder):
@@ -409,7 +394,7 @@ def construct_domain(
     directed: bool = False,
     room: Room | None = None,
     **crew_options: Any,
-) -> tuple[list[Share], DomainSummary]:
+) -> tuple[list[Share], BuildCounts]:
     """Build every part of this rank in device memory (collective).
 
     directed: edges lead from u to v alone
@@ -463,15 +448,8 @@ def construct_domain(
         part.domain = replace(domain, edges=m)
         if searched is not None:
             part.trees = leaves_after(searched, part.active, part.at_least)
-    generation, passes = crew.spent(world)
-    return shares, DomainSummary(
-        m=m,
-        loops=loops,
-        passes=passes,
-        making=crew.making,
-        generation_seconds=generation,
-        construction_seconds=watch.get("total") - generation,
-    )
+    spent = crew.facts(world, watch.get("total"))
+    return shares, BuildCounts(m=m, loops=loops, **spent)
 
 
 def _make_room(planned: Sequence[MemberPart], world: World, room: Room | None) -> None:

@@ -170,14 +170,19 @@ class Crew(Generic[Made]):
 
         self.on_devices(drop)
 
-    def spent(self, world: World) -> tuple[float, int]:
-        """Return (generation seconds here, most passes of any device) (collective)."""
+    def facts(self, world: World, seconds: float) -> dict[str, Any]:
+        """Return fields of ``BuildCounts`` (collective); seconds: of all the build."""
         builders = self.builders.values()
         clocks = [builder.clock for builder in builders]
         slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
         passes = np.array([max(builder.keys.passes for builder in builders)])
         generation = slowest.get("generation")
-        return generation, int(world.allreduce(passes, "max")[0])
+        return {
+            "passes": int(world.allreduce(passes, "max")[0]),
+            "making": self.making,
+            "generation_seconds": generation,
+            "construction_seconds": seconds - generation,
+        }
 
 
 def construct_on_devices(
@@ -242,7 +247,6 @@ def construct_on_devices(
     m = int(edges.sum())
     if m * (1 + directed) != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
-    generation, passes = crew.spent(world)
     return made, BuildSummary(
         n=source.n,
         m=m,
@@ -254,10 +258,7 @@ def construct_on_devices(
         delegates=d,
         edges=dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
         histogram=histogram,
-        passes=passes,
-        making=crew.making,
-        generation_seconds=generation,
-        construction_seconds=watch.get("total") - generation,
+        **crew.facts(world, watch.get("total")),
     )
 
 
