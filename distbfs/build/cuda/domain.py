@@ -25,12 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import Kernels, check_ends, check_keys
+from distbfs.build.cuda.kernels import check_ends, check_keys
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
@@ -129,59 +128,42 @@ class Places(NamedTuple):
     names: Any
 
 
-class MemberBuilder(Builder):
-    """Builds the parts of one device of this rank.
+def placed(
+    builder: Builder, every: Sequence[Array], classes: Sequence[Array], granules: int
+) -> Places:
+    """Compute the positions of all parts' vertices.
 
-    places: places of all vertices, once they are known
+    every, classes: by part, as in ``MemberPart``
     """
-
-    places: Places | None = None
-
-    @cached_property
-    def numbering(self) -> Kernels:
-        """The kernels that number vertices."""
-        return Kernels(self.clock)
-
-    def placed(
-        self, every: Sequence[Array], classes: Sequence[Array], granules: int
-    ) -> Places:
-        """Compute the positions of all parts' vertices, or return them.
-
-        every, classes: by part, as in ``MemberPart``
-        """
-        if self.places is not None:
-            return self.places
-        cupy, over, shape = cuda.cupy(), self.kernels.over, self.shape
-        sizes = np.array([len(one) for one in classes])
-        room = granules * shape.parts * GRANULE
-        with self.kernels.phase("numbering"):
-            need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
-            need += 16 * int(sizes.max())
-            cuda.require(need, "the positions of all vertices")
-            joint = np.concatenate(every)
-            bases = np.cumsum(sizes) - sizes
-            add_bases(joint, bases)
-            members = cupy.asarray(joint)
-            positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
-            names = cupy.full(room, ISOLATED, np.uint32)
-            least = cupy.asarray(least_degrees())
-            sets = members.reshape(shape.parts, -1)
-            for part, (one, base) in enumerate(zip(classes, bases, strict=True)):
-                degrees = least[cupy.asarray(one)]
-                numbers = Numbering(self.numbering, degrees).numbers
-                local = self.layout.local_count(part)
-                over(
-                    "place_numbers",
-                    local,
-                    *shape.own(part),
-                    sets[part],
-                    np.uint32(base),
-                    numbers,
-                    positions,
-                    names,
-                )
-        self.places = Places(members, positions, names)
-        return self.places
+    cupy, over, shape = cuda.cupy(), builder.kernels.over, builder.shape
+    sizes = np.array([len(one) for one in classes])
+    room = granules * shape.parts * GRANULE
+    with builder.kernels.phase("numbering"):
+        need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
+        need += 16 * int(sizes.max())
+        cuda.require(need, "the positions of all vertices")
+        joint = np.concatenate(every)
+        bases = np.cumsum(sizes) - sizes
+        add_bases(joint, bases)
+        members = cupy.asarray(joint)
+        positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
+        names = cupy.full(room, ISOLATED, np.uint32)
+        least = cupy.asarray(least_degrees())
+        sets = members.reshape(shape.parts, -1)
+        for part, (one, base) in enumerate(zip(classes, bases, strict=True)):
+            degrees = least[cupy.asarray(one)]
+            numbers = Numbering(builder.numbering, degrees).numbers
+            over(
+                "place_numbers",
+                builder.layout.local_count(part),
+                *shape.own(part),
+                sets[part],
+                np.uint32(base),
+                numbers,
+                positions,
+                names,
+            )
+    return Places(members, positions, names)
 
 
 class MemberPart:
@@ -199,7 +181,7 @@ class MemberPart:
     fit: Fit | None = None
     splits: Sequence[Split | None] = (None, None)
 
-    def __init__(self, builder: MemberBuilder, part: int) -> None:
+    def __init__(self, builder: Builder, part: int) -> None:
         self.builder, self.part, self.directed = builder, part, builder.directed
         cupy, over = cuda.cupy(), builder.kernels.over
         local, directed = builder.layout.local_count(part), self.directed
@@ -409,14 +391,7 @@ def construct_domain(
     watch = Stopwatch()
     placement = Placement(parts, world.size)
     with watch("total"):
-        crew = Crew(
-            MemberBuilder,
-            source,
-            world,
-            placement,
-            directed=directed,
-            **crew_options,
-        )
+        crew = Crew(source, world, placement, directed=directed, **crew_options)
         made = crew.each(lambda builder, _, part: MemberPart(builder, part))
         seats = [placement.parts_of(rank) for rank in range(world.size)]
         facts = zip(*(part.facts for part in made), strict=True)
@@ -434,8 +409,9 @@ def construct_domain(
             )
         domain = Domain(Domains((parts,)), 0, granules, int(actives.sum()), 0)
 
-        def plan(builder: MemberBuilder, k: int, _: int) -> None:
-            made[k].plan(builder.placed(every, classes, granules), most, room)
+        def plan(builder: Builder, k: int, _: int) -> None:
+            places = builder.once(lambda: placed(builder, every, classes, granules))
+            made[k].plan(places, most, room)
 
         crew.each(plan)
         _make_room(made, world, room)
