@@ -367,8 +367,8 @@ class InnerBuilder:
 
     def __init__(self, part: Part, domains: Domains, delegates: Delegates) -> None:
         cp = cuda.cupy()
-        self.part, self._clock, self.delegates = part, Stopwatch(), delegates
-        self.kernels, self._domains = Kernels(self._clock), domains
+        self.part, self.delegates = part, delegates
+        self.kernels, self._domains = Kernels(Stopwatch()), domains
         self._id = id_type(part.layout.n)
         index = domains.domain_of(part.index)
         self.devices = domains.sizes[index]
@@ -537,7 +537,7 @@ class InnerBuilder:
             numbers=numbers,
             tuple_degrees=part.tuple_degrees,
             source={},
-            seconds=self._clock.seconds,
+            seconds=self.kernels.clock.seconds,
             trees=self._trees,
             layout=part.layout,
             index=part.index,
