@@ -155,10 +155,10 @@ class Bench:
     def dependencies(self, source: int, levels: Any) -> Any:
         """Return Brandes' dependencies from one source, by id, CuPy float64 [n]."""
         cp, graph = cuda.cupy(), self.graph
-        degrees = cp.diff(graph.offsets).astype(np.int64)
+        degrees = cp.diff(graph.out.offsets).astype(np.int64)
         ends = cp.cumsum(degrees)
         rows = cp.searchsorted(ends, cp.arange(graph.m), side="right")
-        columns = graph.columns[: graph.m].astype(np.int64)
+        columns = graph.out.columns[: graph.m].astype(np.int64)
         level = levels[graph.vertices].astype(np.int64)
         ahead = level[columns] == level[rows] + 1
         u, v = rows[ahead], columns[ahead]

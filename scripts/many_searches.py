@@ -124,7 +124,7 @@ def batches(
 def traversed(graph: Share, sources: Any) -> tuple[int, int]:
     """Return (directed edges that searches from all sources go over, largest level)."""
     cp = cuda.cupy()
-    degrees = cp.diff(graph.offsets).astype(np.float64)
+    degrees = cp.diff(graph.out.offsets).astype(np.float64)
     bits = bit_searches(graph)
     edges, deepest = 0.0, 0
     for first, last in batches(bits, sources, Wanted(counts=False)):

@@ -443,8 +443,7 @@ class Engine:
     returns a ``DomainSearch`` of a ``Part``
     directed: whether it searches directed graphs as well
     masks: whether it searches views of a graph. Its searches then have ``see``, which
-    takes a part in host memory or, on devices, ``SeenEdges`` of a whole graph or one
-    domain, and ``SeenPart`` between domains.
+    takes a part in host memory or, on devices, ``SeenEdges``.
     sets: whether it searches from several vertices at once as well
     takes: the options that it supports among stepwise, internal_ids, device_memory,
     host_memory and the factors of directions. With device_memory, it searches graphs

@@ -47,11 +47,19 @@ def row_blocks(
         first = last
 
 
-def row_offsets(lengths: Array) -> Array:
-    """Return offsets [rows + 1] of rows with these lengths, uint32 if they fit."""
-    total = int(lengths.sum())
-    offsets = np.zeros(len(lengths) + 1, dtype=index_dtype(total))
-    np.cumsum(lengths, out=offsets[1:], dtype=offsets.dtype)
+def row_offsets(
+    lengths: Any, dtype: type[np.unsignedinteger] | None = None, rows: int = 0
+) -> Any:
+    """Return where rows with these lengths begin and all end, [rows + 1].
+
+    dtype: by default uint32 if it fits, else uint64; rows: their number, by default
+    that of lengths; further ones are empty
+    """
+    xp, counted = array_module(lengths), len(lengths)
+    kind = index_dtype(int(lengths.sum())) if dtype is None else dtype
+    offsets = xp.zeros(max(rows, counted) + 1, kind)
+    xp.cumsum(lengths, out=offsets[1 : counted + 1], dtype=kind)
+    offsets[counted + 1 :] = offsets[counted]
     return offsets
 
 

@@ -86,14 +86,6 @@ class Tails:
     offsets: DeviceArray
     columns: Array
 
-    def from_column(self, columns: int) -> int:
-        """Return the distance, in columns, of the tails from the columns on the device.
-
-        The difference of the two addresses, modulo 2^62. columns: address on the device
-        of the columns of rows
-        """
-        return ((self.columns.ctypes.data - columns) % (1 << 64)) >> 2
-
 
 @dataclass(frozen=True)
 class Trees:

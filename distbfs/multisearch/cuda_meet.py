@@ -41,7 +41,7 @@ class MeetingSearches:
     """
 
     def __init__(self, graph: Share) -> None:
-        if graph.tails is not None:
+        if graph.out.tails is not None:
             raise UsageError("searches for pairs need all columns on the device")
         self._graph = graph
         module = programs.Module(SOURCE, PIECES=1)

@@ -82,7 +82,7 @@ class DeviceRunner:
         self.ids = check_ids(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
-        if graph.tails is not None:
+        if graph.out.tails is not None:
             raise OutOfMemory(
                 f"problem '{problem.name}' needs the whole graph on the device, and "
                 f"{graph.held_back} of its edges are in host memory; use engine openmp"
@@ -208,7 +208,7 @@ class DeviceRunner:
         cp, graph = cuda.cupy(), self.graph
         if not graph.active:
             return ENDLESS
-        degrees = cp.diff(graph.offsets).astype(np.int64)
+        degrees = cp.diff(graph.out.offsets).astype(np.int64)
         histogram: Ids = cp.bincount(degrees).get().astype(np.int64)
         return choose_warp_degree(histogram, len(self.ids), blocks)
 
@@ -238,14 +238,14 @@ class DeviceRunner:
         for low in range(0, self.graph.m if self.edges else 0, EDGES_AT_ONCE):
             some = self.small["from"][low : low + EDGES_AT_ONCE]
             edges = cp.arange(low, low + len(some), dtype=np.int64)
-            some[...] = cp.searchsorted(self.graph.offsets, edges, "right") - 1
+            some[...] = cp.searchsorted(self.graph.out.offsets, edges, "right") - 1
 
     def _prepare(self) -> None:
         """Prepare the launch for the present type of levels."""
         graph, held, small = self.graph, self.held, self.small
         shared = {
-            "row": graph.offsets,
-            "adj": graph.columns,
+            "row": graph.out.offsets,
+            "adj": graph.out.columns,
             "numbers": self.numbers,
             "vertices": self.vertices,
             "sources": self.sources,

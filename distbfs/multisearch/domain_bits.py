@@ -71,7 +71,7 @@ class DomainBitSearches(PartSearches):
         most = max(member.domain.devices for member in members)
         total = int(world.allreduce(edges)[0])
         most = int(world.allreduce(np.array([most]), "max")[0])
-        split = members[0].tails is not None  # all have tails, or none
+        split = members[0].out.tails is not None  # all have tails, or none
         to_peers = most > 1 and not split
         share = pull_shares.MANY_IN_DOMAIN if to_peers else pull_shares.MANY
         self._pull_edges = max(total // share, 1) if pull_edges is None else pull_edges
@@ -95,7 +95,7 @@ class DomainBitSearches(PartSearches):
             raise
 
     def _share(self, member: Share, memory: DeviceArray, bases: Ids) -> BitShare:
-        if not member.whole or member.tails is not None:
+        if not member.whole or member.out.tails is not None:
             return BitShare(member, self.lanes, memory, bases)
         self.launched = LaunchedShare(member, self.lanes, memory)
         return self.launched
@@ -140,7 +140,7 @@ class DomainBitSearches(PartSearches):
         way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
         def step(share: BitShare) -> None:
-            if share.member.tails is not None and way == "pull_level":
+            if share.member.out.tails is not None and way == "pull_level":
                 share.step("live_level", depth)
             share.step(way, depth)
             if share.outside is not None:
@@ -231,7 +231,7 @@ class DomainBitSearches(PartSearches):
         Their names are those of ``TAIL_COUNTS``; the result is empty if no row has a
         tail.
         """
-        if self._shares[0].member.tails is None:  # all have tails, or none
+        if self._shares[0].member.out.tails is None:  # all have tails, or none
             return {}
         sums = self._world.allreduce(np.sum(self._each(BitShare.tail_reads), axis=0))
         return dict(zip(TAIL_COUNTS, sums.tolist(), strict=True))

@@ -99,7 +99,7 @@ def bytes_needed(share: Share, lanes: int, *, levels: bool, sums: int = 0) -> in
     n, active, outer = share.n, share.active, {}
     own = own_table(lanes, n, active, levels=levels, sums=sums)
     if share.domain.several:
-        outer = outer_table(lanes, active, len(share.outer.targets), share.normals)
+        outer = outer_table(lanes, active, len(share.out.outer.targets), share.normals)
     return sum(map(total_bytes, (shared_of(share, lanes), own, outer)))
 
 

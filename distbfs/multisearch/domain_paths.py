@@ -188,8 +188,8 @@ class PathShare(Sender):
     def _turn(self, *, back: bool) -> None:
         """Begin a sweep: backward along rows out, forward along rows in."""
         graph, p = self.share.member, self._params
-        row, adj = (graph.offsets, graph.columns) if back else graph.pulled
-        p.set(row=row, adj=adj)
+        rows = graph.out if back else graph.into
+        p.set(row=rows.offsets, adj=rows.columns)
         if self._asked:
             one = self._asked[back]
             self._starts = one.first
@@ -251,10 +251,10 @@ class DomainPaths:
         members = [share.member for share in shares]
         asked: list[Sequence[AskedVertices]] = [()] * len(members)
         if messages is not None:  # forward along edges in, backward along edges out
-            back = asked_of(members, [x.outer for x in members], messages)
+            back = asked_of(members, [x.out.outer for x in members], messages)
             forth = back
             if members[0].directed:
-                forth = asked_of(members, [x.asked for x in members], messages)
+                forth = asked_of(members, [x.into.outer for x in members], messages)
             asked = [*zip(forth, back, strict=True)]
         self.width = largest_that_fits(
             group.world,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from distbfs.device.array_table import allocate, pieces
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
+from distbfs.engines.cuda.common.arguments import row_arguments
 from distbfs.engines.cuda.common.hubs import above
 from distbfs.engines.cuda.xbfs.share_search import LINE_BYTES
 from distbfs.errors import SearchStopped
@@ -41,7 +42,6 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
-    from distbfs.graph.device_graph import Tails
     from distbfs.partition.share import Share
     from distbfs.types import Array, DeviceArray, Ids
 
@@ -57,17 +57,6 @@ STEPS = (
 )
 BLOCK = 32  # searches whose levels are read together
 IDS_AT_ONCE = 1 << 20  # of which levels are read, in RESERVE: 128 bytes each at most
-
-
-def rows_of(
-    offsets: DeviceArray, columns: DeviceArray, tails: Tails | None
-) -> dict[str, Any]:
-    """Return rows as the kernels' ``Rows``."""
-    rows: dict[str, Any] = {"row": offsets, "adj": columns}
-    if tails is not None:
-        far = tails.from_column(columns.data.ptr)
-        rows |= {"tail_row": tails.offsets, "far": far, "tailed": tails.tailed}
-    return rows
 
 
 class BitShare:
@@ -92,7 +81,7 @@ class BitShare:
         self._planes: list[DeviceArray] = []
         self._counts: DeviceArray | None = None
         self._tail_reads: dict[str, DeviceArray] = {}
-        if member.tails is not None:
+        if member.out.tails is not None:
             self._tail_reads["reads"] = cp.zeros(2, np.uint64)
             self._tail_reads["live"] = cp.zeros(2 * 4 * lanes, np.uint32)
         self.first = structure(self.source, "Begin")()
@@ -100,10 +89,9 @@ class BitShare:
         own = own_table(lanes, member.n, member.active, levels=False, sums=0)
         hubs, wide = (above(member, x) // 32 * 32 for x in (HUB_DEGREE, WIDE_DEGREE))
         self.params.set(
-            out=rows_of(member.offsets, member.columns, member.tails),
-            # mutant: *member.pulled -> member.offsets, member.columns
-            #   : test_directed_bits::test_domains
-            into=rows_of(*member.pulled, member.pulled_tails),
+            out=row_arguments(member.out),
+            # mutant: member.into -> member.out : test_directed_bits::test_domains
+            into=row_arguments(member.into),
             hubs=hubs,
             wide=wide,
             **self._tail_reads,
@@ -129,7 +117,7 @@ class BitShare:
             #   : test_outer_bits::test_a_last_level
             counted=member.normals if member.domain.index else 0,
         )
-        split = int(member.tails is not None)
+        split = int(member.out.tails is not None)
         module = programs.Module(self.source, PIECES=self.lanes, SPLIT=split)
         grid = cuda.multiprocessors()
         self._steps = {
@@ -140,7 +128,7 @@ class BitShare:
         self._begin_level = begin.prepare(self.first, 1, THREADS)
         self.outside: Outside | None = None
         if member.domain.several:
-            self.outside = Outside(member, member.outer, self.lanes, self.params)
+            self.outside = Outside(member, member.out.outer, self.lanes, self.params)
 
     def clear(self, wanted: Wanted) -> None:
         """Reset the state of searches, and their sums and counts."""

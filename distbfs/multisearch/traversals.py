@@ -211,7 +211,7 @@ class DeviceTraversals(Traversals["domain_bits.DomainBitSearches"]):
         has one source if any device has columns in host memory, which these traversals
         do not read.
         """
-        split = any(member.tails is not None for member in self._members)
+        split = any(member.out.tails is not None for member in self._members)
         if self._world.allreduce(np.array([int(split)]), "max")[0]:
             return super().dependencies(sources, options)
         wanted = Wanted(levels=True, counts=False, stop=options.stop)

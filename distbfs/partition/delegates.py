@@ -26,10 +26,8 @@ def gather_delegates(
     ids, degrees: int64, the delegates of this rank's parts and their degrees. Delegates
     are ordered by descending degree, then by id.
     """
-    own = np.zeros((2, 0), dtype=np.int64)
-    for i, d in zip(ids, degrees, strict=True):
-        own = np.concatenate([own, np.stack([i, d])], axis=1)
-    gathered = world.allgather(own.ravel())
+    own = np.concatenate([np.zeros(0, dtype=np.int64), *ids, *degrees])
+    gathered = world.allgather(own)
     merged = np.concatenate([g.reshape(2, -1) for g in gathered], axis=1)
     order = np.lexsort((merged[0], -merged[1]))
     return merged[0][order], merged[1][order]

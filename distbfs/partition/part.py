@@ -57,6 +57,12 @@ def names_of(*, directed: bool, delegates: int) -> tuple[str, ...]:
     return (*SUBGRAPHS, *(into if directed else ()))
 
 
+def fields_of(rows: Mapping[str, CSR]) -> dict[str, Any]:
+    """Return the fields of a ``Part`` for rows, named as in ``Part.subgraphs``."""
+    into = {KIND[name]: x for name, x in rows.items() if name not in SUBGRAPHS}
+    return {**{name: rows[name] for name in SUBGRAPHS}, "incoming": into}
+
+
 def mask_words(bits: int) -> int:
     """Return the number of 64-bit words for ``bits`` bits."""
     return (bits + 63) // 64
@@ -281,9 +287,7 @@ class Part:
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
         """Return the part with new rows, named as in ``subgraphs``."""
-        changed: dict[str, Any] = {name: rows[name] for name in SUBGRAPHS}
-        into = {KIND[name]: x for name, x in rows.items() if name not in SUBGRAPHS}
-        return replace(self, **changed, incoming=into)
+        return replace(self, **fields_of(rows))
 
     @property
     def local_count(self) -> int:

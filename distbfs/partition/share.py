@@ -15,7 +15,9 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.generate.cuda import id_type
+from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import (
+    COLUMN_PAD,
     ISOLATED,
     SET_BITS,
     WIDE,
@@ -118,20 +120,61 @@ class Outer:
         return self.offsets, self.columns, self.targets
 
 
+@dataclass(frozen=True)
+class Rows(CSR):
+    """The edges of a device's vertices by number: those out, or those in; CuPy arrays.
+
+    offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
+    columns: uint32 [edges + COLUMN_PAD], positions, ascending in each row
+    tails: the other columns of a graph larger than the device, where ``columns`` has
+    only the first ones of each row, and offsets are uint64; else None
+    outer: edges to other domains, or from them; None in one domain
+    """
+
+    tails: Tails | None = None
+    outer: Any = None
+
+    @property
+    def held_back(self) -> int:
+        """Number of columns in host memory."""
+        return 0 if self.tails is None else len(self.tails.columns)
+
+    @property
+    def edges(self) -> int:
+        """Number of columns, with those in host memory."""
+        return len(self.columns) - COLUMN_PAD + self.held_back
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays in device memory, without outer edges."""
+        tails = 0 if self.tails is None else int(self.tails.offsets.nbytes)
+        return int(self.offsets.nbytes) + int(self.columns.nbytes) + tails
+
+    def lengths(self, low: int, high: int) -> Ids:
+        """Return the lengths of rows low … high-1 with their tails, int64."""
+        lengths: Ids = np.diff(self.offsets[low : high + 1].get()).astype(np.int64)
+        tails = self.tails
+        if tails is not None and low < tails.tailed:
+            upto = min(high, tails.tailed)
+            beyond = np.diff(tails.offsets[low : upto + 1].get())
+            lengths[: upto - low] += beyond.astype(np.int64)
+        return lengths
+
+
 @dataclass(kw_only=True)
 class Share:
     """What a device holds of a graph: rows by number, without loops and repeated edges.
 
     n: number of vertices that the share owns; active: how many vertices have a number
-    here; m: number of stored directed edges in the rows
+    here
     tuples: number of input tuples; loops: how many of them were loops
     trees: the vertices of trees, which have the last numbers; None if trees are not set
     apart
     at_least: int64 [AT_LEAST]; every vertex of degree k or more has a number below
     at_least[k] (k = 1 … 17); of a directed graph, if k is at most FEW_OUT, every
     such vertex with an incoming edge
-    offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
-    columns: uint32 [m + COLUMN_PAD], positions, ascending in each row
+    out, into: rows of edges out, and of edges in, which pulls read: the same object if
+    edges lead both ways. Both have tails, or none.
     vertices: uint32 [active], number -> local id
     numbers: uint32 [n], local id -> number, or ISOLATED; [active] with ``members``
     tuple_degrees: uint32 [n], by local id: number of ends of input tuples at the
@@ -142,12 +185,6 @@ class Share:
     seconds: time of each phase of the build
     members: uint32 [4 * blocks], set of the local ids that have a number (sets.cuh), by
     whose rank in it ``numbers`` is then indexed; else None
-    in_offsets, in_columns: like offsets and columns, for the incoming edges of a
-    directed graph, whose other rows hold the outgoing ones; else None
-    tails: the other columns of a graph larger than the device, where ``columns`` has
-    only the first ones of each row, and offsets are uint64; else None
-    in_tails: the same for the incoming edges of a directed graph; it has both kinds of
-    tails or none
 
     layout: which vertices each share owns; index: index of this share
     domain: the domain to which the device belongs
@@ -156,8 +193,6 @@ class Share:
     delegates: NumPy int64, ids of delegates by position, -1 in gaps; normals: first
     number of a normal vertex; owned: int64, numbers of the delegates that the share
     owns, in order of their ids
-    outer: edges to other domains, in a directed graph those out; None in one domain
-    incoming: the outer edges in of a directed graph; None if edges lead both ways
 
     The arrays are CuPy's, but for those of delegates. In a directed graph, vertices are
     numbered by the sum of both degrees, rows may be empty, and both ends of a tuple
@@ -172,12 +207,11 @@ class Share:
 
     n: int
     active: int
-    m: int
     tuples: int
     loops: int
     at_least: Ids
-    offsets: DeviceArray
-    columns: DeviceArray
+    out: Rows
+    into: Rows
     vertices: DeviceArray
     numbers: DeviceArray
     tuple_degrees: DeviceArray
@@ -189,22 +223,16 @@ class Share:
     ids: Any
     slots: int
     members: DeviceArray | None = None
-    in_offsets: DeviceArray | None = None
-    in_columns: DeviceArray | None = None
-    tails: Tails | None = None
     trees: Trees | None = None
-    in_tails: Tails | None = None
     ended: DeviceArray | None = None
     delegates: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     normals: int = 0
     owned: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
-    outer: Any = None
-    incoming: Any = None
 
     @property
     def whole(self) -> bool:
         """Whether it has a whole graph, with places for all ids."""
-        alone = self.layout.parts == 1 and self.outer is None
+        alone = self.layout.parts == 1 and self.out.outer is None
         return alone and self.members is None
 
     @property
@@ -220,19 +248,17 @@ class Share:
     @property
     def directed(self) -> bool:
         """Whether the graph is directed."""
-        return self.in_offsets is not None
+        return self.into is not self.out
 
     @property
-    def pulled(self) -> tuple[DeviceArray, DeviceArray]:
-        """Offsets and columns of the rows that pulls read; see ``Share``."""
-        if self.in_offsets is None or self.in_columns is None:
-            return self.offsets, self.columns
-        return self.in_offsets, self.in_columns
+    def sides(self) -> list[Rows]:
+        """The rows: of edges out and, in a directed graph, of edges in."""
+        return [self.out, self.into] if self.directed else [self.out]
 
     @property
-    def pulled_tails(self) -> Tails | None:
-        """The tails of the rows that pulls read."""
-        return self.in_tails if self.directed else self.tails
+    def m(self) -> int:
+        """Number of stored directed edges in the rows out."""
+        return self.out.edges
 
     @property
     def wide(self) -> bool:
@@ -245,19 +271,9 @@ class Share:
         return self.wide and self.ids.dtype.itemsize == 4
 
     @property
-    def asked(self) -> Any:
-        """The outer edges along which vertices ask."""
-        return self.outer if self.incoming is None else self.incoming
-
-    @property
-    def outer_sides(self) -> list[Outer]:
-        """The outer edges: those out and, in a directed graph, those in."""
-        return [x for x in (self.outer, self.incoming) if x is not None]
-
-    @property
     def edges_to(self) -> Ids:
         """Number of outer edges to each share, or from it if those are more."""
-        return np.maximum(self.outer.edges, self.asked.edges)
+        return np.maximum(self.out.outer.edges, self.into.outer.edges)
 
     @property
     def id_bits(self) -> int:
@@ -274,26 +290,15 @@ class Share:
 
         Each stored edge counts as one tuple.
         """
-        into, _ = self.pulled
+        into = self.into.offsets
         ends = cuda.cupy().zeros_like(self.tuple_degrees)
         ends[self.vertices] = (into[1:] - into[:-1]) * 2
         return replace(self.turned(), tuple_degrees=ends)
 
     def turned(self) -> Share:
         """Return a directed graph with all edges reversed, but not ends of tuples."""
-        into, columns = self.pulled
-        return replace(
-            self,
-            at_least=reversed_at_least(self.active, self.at_least),
-            offsets=into,
-            columns=columns,
-            in_offsets=self.offsets,
-            in_columns=self.columns,
-            tails=self.in_tails,
-            in_tails=self.tails,
-            outer=self.asked,
-            incoming=self.outer,
-        )
+        at_least = reversed_at_least(self.active, self.at_least)
+        return replace(self, at_least=at_least, out=self.into, into=self.out)
 
     def local_numbers(self, ids: Ids) -> Array:
         """Return the number or ISOLATED for local ids, int64 [k], as uint32."""
@@ -388,53 +393,39 @@ class Share:
             parent = spread(ids.astype(kind, copy=False), own.astype(kind))
         return level, parent
 
-    def row_lengths(self, low: int, high: int, *, incoming: bool = False) -> Ids:
-        """Return the lengths of rows low … high-1 with their tails, int64.
-
-        incoming: take the rows that pulls read
-        """
-        offsets, tails = self.offsets, self.tails
-        if incoming:
-            offsets, tails = self.pulled[0], self.pulled_tails
-        lengths: Ids = np.diff(offsets[low : high + 1].get()).astype(np.int64)
-        if tails is not None and low < tails.tailed:
-            upto = min(high, tails.tailed)
-            beyond = np.diff(tails.offsets[low : upto + 1].get())
-            lengths[: upto - low] += beyond.astype(np.int64)
-        return lengths
-
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays in device memory."""
-        arrays = [self.offsets, self.columns, self.vertices, self.numbers]
-        arrays += self.pulled if self.directed else ()
+        arrays = [self.vertices, self.numbers, self.tuple_degrees]
         arrays += () if self.members is None else (self.members,)
-        arrays += [x.offsets for x in (self.tails, self.in_tails) if x is not None]
-        return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))
+        rows = sum(side.nbytes for side in self.sides)
+        return rows + sum(int(x.nbytes) for x in arrays)
 
     @property
     def held_back(self) -> int:
         """Number of stored edges in host memory."""
-        tails = (self.tails, self.in_tails)
-        return sum(len(x.columns) for x in tails if x is not None)
+        return sum(side.held_back for side in self.sides)
 
 
 def whole_share(
-    *, n: int, active: int, m: int, vertices: DeviceArray, **rows: Any
+    *, n: int, active: int, vertices: DeviceArray, out: Rows, **others: Any
 ) -> Share:
-    """Return the only share of a whole graph; arguments: its fields but its place."""
+    """Return the only share of a whole graph; arguments: its fields but its place.
+
+    Without ``into``, edges lead both ways.
+    """
     granules = max(-(-active // GRANULE), 1)
     return Share(
         n=n,
         active=active,
-        m=m,
         vertices=vertices,
         layout=Layout(n, 1),
         index=0,
-        domain=Domain(Domains((1,)), 0, granules, active, m),
+        domain=Domain(Domains((1,)), 0, granules, active, out.edges),
         ids=vertices,
         slots=active,
-        **rows,
+        out=out,
+        **{"into": out, **others},
     )
 
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.build.cuda.seen import (
-    SeenEdges,
-    SeenMaker,
-    SeenPart,
-)
+from distbfs.build.cuda.seen import SeenEdges, SeenMaker
 from distbfs.device import cuda
 from distbfs.partition.share import numbers_of, positions_of
 from distbfs.search.sight import Masks
@@ -50,25 +46,22 @@ class DeviceMasks(Masks):
         makers = []
         for share in self._shares:
             with share.ids.device, cuda.memory_of("the ids of other domains"):
-                outer = None if share.outer is None else SeenMaker.of_outer(share)
+                outer = None if share.out.outer is None else SeenMaker.of_outer(share)
                 makers.append((SeenMaker.of_share(share), outer))
         return makers
 
-    def of(self, view: View) -> list[Any]:
+    def of(self, view: View) -> list[SeenEdges]:
         """Return the visible edges of each device."""
         # another rank may hold the graph
         return self.made(self._way(view)) if self._shares else []
 
-    def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
-        """Return the visible edges of each device; make returns the bits of rows.
-
-        They are ``SeenEdges``, or ``SeenPart`` where shares have outer edges.
-        """
-        seen: list[Any] = []
+    def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenEdges]:
+        """Return the visible edges of each device; make returns the bits of rows."""
+        seen = []
         for share, (inner, outer) in zip(self._shares, self._makers, strict=True):
             with share.ids.device:
-                own = make(inner)
-                seen.append(own if outer is None else SeenPart(own, make(outer)))
+                seen.append(make(inner))
+                seen[-1].outer = None if outer is None else make(outer)
         return seen
 
     def _way(self, view: View) -> Callable[[SeenMaker], SeenEdges]:
@@ -77,9 +70,9 @@ class DeviceMasks(Masks):
         if view.where is None and edges is None and vertices is not None:
             flags = self._inside(vertices)
             return lambda maker: maker.of_vertices(flags)
-        alone = world.size == len(self._shares) == 1 and self._shares[0].outer is None
-        alone = alone and self._shares[0].domain.devices == 1
-        if view.where is None and edges is not None and alone:
+        first = self._shares[0]
+        alone = world.size == len(self._shares) == first.domain.devices == 1
+        if view.where is None and edges is not None and alone and not first.out.outer:
             return lambda maker: maker.of_edges(edges, vertices)
         self.views().check(view)
         if world.size == 1:
@@ -106,7 +99,7 @@ class DeviceMasks(Masks):
             turned[self._all.inside(ids)] = flags[some]
         return turned
 
-    def ends(self, seen: Sequence[Any]) -> list[DeviceArray]:
+    def ends(self, seen: Sequence[SeenEdges]) -> list[DeviceArray]:
         """Count the ends of visible edges at each local id, by device (collective).
 
         The ends at a delegate are summed over all domains. In a directed graph, both
@@ -114,28 +107,24 @@ class DeviceMasks(Masks):
         """
         if not self._shares:
             return []
-        inner = [
-            some if share.outer is None else some.inner
-            for share, some in zip(self._shares, seen, strict=True)
-        ]
         positions = np.arange(len(self._shares[0].delegates))
         of_delegates = np.zeros(len(positions), np.int64)
-        for share, edges in zip(self._shares, inner, strict=True):
+        for share, edges in zip(self._shares, seen, strict=True):
             device, numbers = numbers_of(positions, share.domain.devices)
             here, rows = device == share.device, edges.ends[: share.normals].get()
             # mutant: += -> = : test_between_domains_of_one_device
             of_delegates[here] += rows[numbers[here]]
         of_delegates = self._world.allreduce(of_delegates)
         every = []
-        for share, edges, some in zip(self._shares, inner, seen, strict=True):
+        for share, edges in zip(self._shares, seen, strict=True):
             owned, vertices = share.owned, share.vertices
             places = positions_of(owned, share.device, share.domain.devices)
             with share.ids.device:
                 cp = cuda.cupy()
                 ends = cp.zeros(share.n, np.uint32)
                 normals = edges.ends[share.normals :]
-                if share.outer is not None:
-                    normals = normals + some.outer.ends
+                if edges.outer is not None:
+                    normals = normals + edges.outer.ends
                 ends[vertices[share.normals :]] = normals
                 of_owned = cp.asarray(of_delegates[places].astype(np.uint32))
                 ends[vertices[cp.asarray(owned)]] = of_owned

@@ -73,7 +73,7 @@ def open_shares(opening: Opening) -> Session:
     about = engine.describe()
     paths: PathFinder = ON_DEVICES
     if whole:
-        split = bool(shares) and shares[0].tails is not None
+        split = bool(shares) and shares[0].out.tails is not None
         about["internal_ids"] = options.internal_ids
         about, why, split = world.broadcast([about, why, split])
         paths = IN_HOST_MEMORY if split else DevicePaths(world, shares)
@@ -117,11 +117,11 @@ def where_rows_are(world: World, shares: Sequence[Share]) -> str:
     shares: those of this rank's devices
     """
     counts = [(x.held_back, x.m * (1 + x.directed), 1, 0) for x in shares]
-    outer = [side for share in shares for side in share.outer_sides]
-    counts += [(0, len(x.columns), 0, x.host_bytes) for x in outer]
+    outer = [side.outer for share in shares for side in share.sides]
+    counts += [(0, len(x.columns), 0, x.host_bytes) for x in outer if x is not None]
     sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
     held_back, m, devices, far = sums
-    tails, words = shares[0].tails, []
+    tails, words = shares[0].out.tails, []
     if tails is not None:
         size = readable(4 * held_back)
         if devices > 1:

@@ -10,7 +10,6 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.paths import DeviceCounter
 from distbfs.errors import UsageError
-from distbfs.graph.csr import CSR
 from distbfs.locks import ForkLock
 from distbfs.search.paths import (
     NO_EDGES,
@@ -78,7 +77,7 @@ class DevicePaths:
 
 def edges_back(graph: Share, level: DeviceArray, target: int) -> Iterator[Ids]:
     """Yield the edges (u, v) on all shortest paths to ``target``, ids int64 [k, 2]."""
-    by_number, into = level[graph.vertices], CSR(*graph.pulled)
+    by_number, into = level[graph.vertices], graph.into
     current: Any = graph.device_numbers(np.array([target]))
     for above in range(int(level[target]) - 1, -1, -1):
         index, columns = into.edges_of(current)
@@ -91,7 +90,7 @@ def edges_back(graph: Share, level: DeviceArray, target: int) -> Iterator[Ids]:
 def edge_tables(graph: Share, level: DeviceArray, hops: int | None) -> Iterator[Ids]:
     """Yield the edges between vertices of levels 0 … hops in blocks, int64 [k, 4]."""
     by_number = level[graph.vertices].astype(np.int32)
-    out = CSR(graph.offsets, graph.columns)
+    out = graph.out
     for some in runs(out, cuda.cupy().flatnonzero(within(by_number, 0, hops))):
         index, columns = out.edges_of(some)
         kept = within(by_number[columns], 0, hops)

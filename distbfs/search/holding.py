@@ -282,7 +282,7 @@ def held_back(shares: Sequence[Share]) -> dict[str, int]:
 
     shares: those of this rank's devices
     """
-    tails = [share.tails for share in shares if share.tails is not None]
+    tails = [x.out.tails for x in shares if x.out.tails is not None]
     if not tails:
         return {}
     held = sum(share.held_back for share in shares)

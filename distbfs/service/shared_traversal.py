@@ -177,7 +177,7 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
     held, shares = session.held, session.held.shares
     alone = session.world.size == session.layout.parts == 1
     try:
-        if alone and shares and shares[0].whole and shares[0].tails is None:
+        if alone and shares and shares[0].whole and shares[0].out.tails is None:
             if not shares[0].active:
                 return None
             meeting = cuda_meet.MeetingSearches(shares[0])

@@ -6,14 +6,14 @@ they are read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.graph.csr import CSR
 from distbfs.graph.device_graph import COLUMN_PAD
-from distbfs.partition.part import INTO, Part
+from distbfs.partition.part import INTO, Part, fields_of
 from distbfs.store.cuda_files import PartFiles, TupleEnds
 from distbfs.types import SUBGRAPHS
 
@@ -43,9 +43,7 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> Part:
         numbers[vertices] = rising
         delegates, _ = files.delegates(index, datasets)
         names = manifest.records[index].subgraphs
-        graphs: dict[str, Any] = {
-            name: _rows(files, index, datasets, name) for name in names
-        }
+        graphs = {name: _rows(files, index, datasets, name) for name in names}
         if manifest.directed and not len(delegates):
             graphs |= {INTO[x]: graphs[x] for x in SUBGRAPHS[1:]}  # without edges
     part = Part(
@@ -58,8 +56,7 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> Part:
         degrees=None,
         tuple_degrees=ends,
         active=manifest.records[index].active,
-        incoming={x: graphs[y] for x, y in INTO.items()} if manifest.directed else {},
-        **{name: graphs[name] for name in SUBGRAPHS},
+        **fields_of(graphs),
     )
     part.numbers = numbers
     return part

@@ -23,13 +23,12 @@ from distbfs.formats.attributes import Attribute
 from distbfs.formats.ids import CountedIds, id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
-from distbfs.partition.part import KIND, Part
+from distbfs.partition.part import Part, fields_of
 from distbfs.progress import Sum, Tell, untold
 from distbfs.store import atomic_folder as folders
 from distbfs.store import chunks, safety, schema
 from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.store.schema import DatasetSpec, IdsRecord, Manifest, PartRecord
-from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -312,11 +311,10 @@ class Store:
             def read(name: str) -> Array:
                 return read_array(datasets[name], name, record.digests[name], done)
 
-            graphs: dict[str, Any] = {
+            graphs = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
                 for name in record.subgraphs
             }
-            out = {name: graphs[name] for name in SUBGRAPHS}
             part = Part(
                 layout=manifest.layout,
                 index=index,
@@ -334,8 +332,7 @@ class Store:
                     )
                     for name in manifest.attributes
                 },
-                incoming={KIND[x]: graphs[x] for x in record.subgraphs if x not in out},
-                **out,
+                **fields_of(graphs),
             )
             safety.check_part(part)
             for name, kept in part.attributes.items():

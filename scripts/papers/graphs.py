@@ -198,21 +198,21 @@ def clustering(graph: Share, seed: int = 1, sample: int = SAMPLE) -> float:
     def at(array: Any, where: Any) -> Any:
         return take(array, where).astype(np.int64)
 
-    begin, end = at(graph.offsets, chosen), at(graph.offsets, chosen + 1)
+    begin, end = at(graph.out.offsets, chosen), at(graph.out.offsets, chosen + 1)
     able = end - begin >= 2
     begin, degree = begin[able], (end - begin)[able]
     one = (rng.random(len(degree)) * degree).astype(np.int64)
     other = (rng.random(len(degree)) * (degree - 1)).astype(np.int64)
     other += other >= one
-    u, v = at(graph.columns, begin + one), at(graph.columns, begin + other)
-    low, stop = at(graph.offsets, u), at(graph.offsets, u + 1)
+    u, v = at(graph.out.columns, begin + one), at(graph.out.columns, begin + other)
+    low, stop = at(graph.out.offsets, u), at(graph.out.offsets, u + 1)
     high = stop.copy()
     while (low < high).any():  # where v is, or would be, in the row of u
         middle = (low + high) // 2
-        right = (low < high) & (at(graph.columns, middle) < v)
+        right = (low < high) & (at(graph.out.columns, middle) < v)
         low, high = np.where(right, middle + 1, low), np.where(right, high, middle)
     inside = low < stop
-    hits = inside & (at(graph.columns, np.where(inside, low, 0)) == v)
+    hits = inside & (at(graph.out.columns, np.where(inside, low, 0)) == v)
     return float(hits.sum()) / sample
 
 

@@ -18,7 +18,7 @@ from distbfs.graph.device_graph import (
     Trees,
     degree_class,
 )
-from distbfs.partition.share import whole_share
+from distbfs.partition.share import Rows, whole_share
 
 
 class HostGraph:
@@ -70,12 +70,13 @@ class HostGraph:
         return whole_share(
             n=source.n,
             active=self.active,
-            m=self.m,
             tuples=source.tuples,
             loops=int((source.u == source.v).sum()),
             at_least=np.array(at_least, dtype=np.int64),
-            offsets=cp.asarray(self.offsets.astype(np.uint64 if wide else np.uint32)),
-            columns=cp.asarray(columns),
+            out=Rows(
+                cp.asarray(self.offsets.astype(np.uint64 if wide else np.uint32)),
+                cp.asarray(columns),
+            ),
             vertices=cp.asarray(self.vertices.astype(np.uint32)),
             numbers=cp.asarray(self.numbers),
             tuple_degrees=cp.asarray(source.ends.astype(np.uint32)),
@@ -112,12 +113,9 @@ class HostGraph:
         columns[: int(heads.sum())] = self.columns[place < kept]
         starts = np.concatenate([[0], np.cumsum((self.degrees - heads)[:tailed])])
         offsets = np.concatenate([[0], np.cumsum(heads)]).astype(np.uint64)
-        return replace(
-            self.graph,
-            offsets=cp.asarray(offsets),
-            columns=cp.asarray(columns),
-            tails=Tails(kept, tailed, cp.asarray(starts.astype(np.uint64)), tails),
-        )
+        tails = Tails(kept, tailed, cp.asarray(starts.astype(np.uint64)), tails)
+        rows = Rows(cp.asarray(offsets), cp.asarray(columns), tails)
+        return replace(self.graph, out=rows, into=rows)
 
     def levels(self, root):
         """Levels from a number, by number, from scipy; kept."""

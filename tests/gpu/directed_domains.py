@@ -75,7 +75,7 @@ def check_rows(source, made):
         k = part.index
         vertices = part.vertices.get().astype(np.int64)
         names = part.ids_at(np.arange(part.slots)).get()
-        sides = (part.offsets, part.columns), part.pulled
+        sides = [(side.offsets, side.columns) for side in (part.out, part.into)]
         for matrix, side in zip(ways, sides, strict=True):
             offsets, columns = side[0].get().astype(np.int64), side[1].get()
             assert offsets[-1] == len(columns) - COLUMN_PAD

@@ -3,6 +3,8 @@
 The rules are those of device_graph.py, trees.py and numbering.py.
 """
 
+from operator import attrgetter
+
 import numpy as np
 
 from distbfs.build.cuda.trees import MOST_ROUNDS
@@ -14,7 +16,7 @@ from distbfs.graph.device_graph import (
     degree_class,
 )
 
-ARRAYS = ("offsets", "columns", "vertices", "numbers", "tuple_degrees")
+ARRAYS = ("out.offsets", "out.columns", "vertices", "numbers", "tuple_degrees")
 
 
 def ends_of(source):
@@ -100,8 +102,8 @@ def expected(source, trees=True):
         "loops": int((u == v).sum()),
         "at_least": at_least,
         "trees": apart,
-        "offsets": np.concatenate([[0], np.cumsum(lengths)]),
-        "columns": np.r_[keys & (1 << 32) - 1, np.zeros(COLUMN_PAD)].astype(np.uint32),
+        "out.offsets": np.concatenate([[0], np.cumsum(lengths)]),
+        "out.columns": np.r_[keys & (1 << 32) - 1, np.zeros(COLUMN_PAD)].astype("u4"),
         "vertices": vertices,
         "numbers": numbers,
         "tuple_degrees": np.bincount(np.r_[u, v].astype(np.int64), minlength=n),
@@ -113,9 +115,9 @@ def check(graph, wanted, wide=False):
     """Compare all that the graph has."""
     assert graph.at_least.dtype == np.int64
     for name, value in wanted.items():
-        found = getattr(graph, name)
+        found = attrgetter(name)(graph)
         if name in ARRAYS:
-            kind = np.uint64 if wide and name == "offsets" else np.uint32
+            kind = np.uint64 if wide and name == "out.offsets" else np.uint32
             assert found.dtype == kind, name
             found = found.get()
         elif name == "trees" and found is not None:
@@ -124,5 +126,5 @@ def check(graph, wanted, wide=False):
             assert found == value
         else:
             np.testing.assert_array_equal(found, value, err_msg=name)
-    arrays = (graph.offsets, graph.columns, graph.vertices, graph.numbers)
+    arrays = (graph.out.offsets, graph.out.columns, graph.vertices, graph.numbers)
     assert graph.nbytes == sum(a.nbytes for a in (*arrays, graph.tuple_degrees))

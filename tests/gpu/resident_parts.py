@@ -124,7 +124,7 @@ def check_resident(source, made, summary):
         ends[one.ended.get()] = one.tuple_degrees.get()
         np.testing.assert_array_equal(ends, source.ends[k::parts])
         assert len(one.ended) == (source.ends[k::parts] > 0).sum()
-        offsets, columns = one.offsets.get(), one.columns.get()
+        offsets, columns = one.out.offsets.get(), one.out.columns.get()
         assert one.m == offsets[-1] == len(columns) - COLUMN_PAD
         for number, local in enumerate(vertices.tolist()):
             v = local * parts + k
@@ -159,7 +159,7 @@ def resident_driver(
     for part in made:
         with part.ids.device:
             if wide:
-                part.offsets = part.offsets.astype(np.uint64)
+                part.out.offsets = part.out.offsets.astype(np.uint64)
             searches.append(MemberSearch(part, options, overrides or {}))
     group = PeerGroup(world, [search.device for search in searches])
     return DomainDriver(world, searches, group)

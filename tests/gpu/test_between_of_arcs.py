@@ -74,7 +74,7 @@ def test_tails_in_host_memory(monkeypatch, name):
         placed = directed_parts(source, 2, threshold=threshold)
         form = {"room": Room(None, None, NOTHING), "direction": direction}
         driver = driver_of(placed, engine="xbfs", **form)
-        assert driver._searches[0].part.in_tails is not None
+        assert driver._searches[0].part.into.tails is not None
         for root in ends_of(source):
             check(driver, source, root)
 

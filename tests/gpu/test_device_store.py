@@ -1,5 +1,6 @@
 """Stores that go to devices while they are read, against the graph of their tuples."""
 
+from operator import attrgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,7 +34,7 @@ from distbfs.types import SUBGRAPHS
 
 pytestmark = pytest.mark.emulated
 
-ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
+ARRAYS = ("vertices", "numbers", "out.offsets", "out.columns", "at_least")
 
 
 def stored(folder, source, parts, threshold, devices=None):
@@ -75,8 +76,8 @@ def test_directed_stores(tmp_path, monkeypatch, source, buffer_bytes):
     store = open_store(tmp_path / "graph")
     found = graph_of_store(store, buffer_bytes=buffer_bytes)
     wanted = graph_of_part("xbfs-paper", store.load_part(0))
-    for name in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
-        here, there = getattr(found, name), getattr(wanted, name)
+    for name in (*ARRAYS, "into.offsets", "into.columns", "tuple_degrees"):
+        here, there = attrgetter(name)(found), attrgetter(name)(wanted)
         host = [x.get() if hasattr(x, "get") else x for x in (here, there)]
         np.testing.assert_array_equal(host[0], host[1], name)
 

@@ -101,7 +101,7 @@ def test_tails_in_host_memory(monkeypatch, name, parts):
     for k, way in enumerate(WAYS[::2]):
         form = {"devices": devices, "internal_ids": k % 2 == 1, "room": room}
         driver = directed_driver(source, parts, **form, **way)
-        assert driver._parts[0].part.in_tails is not None
+        assert driver._parts[0].part.into.tails is not None
         for root in roots_of(source):
             look(driver, source, root)
             check_records(source, root, look(driver, source, root, records=True))

@@ -24,15 +24,13 @@ of its vertices. Numbers follow the sum of both degrees, and offsets have 64 bit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import Kernels, check_ends, check_keys
+from distbfs.build.cuda.kernels import check_ends, check_keys
 from distbfs.build.cuda.keys import BOTH_ENDS, FIRST_ENDS, Rule
-from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering, lower_degrees
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
@@ -50,6 +48,7 @@ from distbfs.build.cuda.separate import (
     Builder,
     add_bases,
 )
+from distbfs.build.host.parts import BuildCounts
 from distbfs.device import cuda
 from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.errors import ResourceError, UsageError
@@ -62,7 +61,14 @@ from distbfs.graph.device_graph import (
     graph_table,
 )
 from distbfs.partition.layout import Domains, Placement
-from distbfs.partition.share import GRANULE, Domain, Share, ShareCounts, leaves_after
+from distbfs.partition.share import (
+    GRANULE,
+    Domain,
+    Rows,
+    Share,
+    ShareCounts,
+    leaves_after,
+)
 from distbfs.ranks.agreement import errors_of_all
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
@@ -122,74 +128,42 @@ class Places(NamedTuple):
     names: Any
 
 
-@dataclass
-class DomainSummary:
-    """Counts of a construction over all parts, and seconds of the slowest device.
+def placed(
+    builder: Builder, every: Sequence[Array], classes: Sequence[Array], granules: int
+) -> Places:
+    """Compute the positions of all parts' vertices.
 
-    making: "all" or "share"; see ``construct_on_devices``
+    every, classes: by part, as in ``MemberPart``
     """
-
-    m: int
-    loops: int
-    passes: int
-    making: Making
-    generation_seconds: float
-    construction_seconds: float
-
-
-class MemberBuilder(Builder):
-    """Builds the parts of one device of this rank.
-
-    places: places of all vertices, once they are known
-    """
-
-    places: Places | None = None
-
-    @cached_property
-    def numbering(self) -> Kernels:
-        """The kernels that number vertices."""
-        return Kernels(self.clock)
-
-    def placed(
-        self, every: Sequence[Array], classes: Sequence[Array], granules: int
-    ) -> Places:
-        """Compute the positions of all parts' vertices, or return them.
-
-        every, classes: by part, as in ``MemberPart``
-        """
-        if self.places is not None:
-            return self.places
-        cupy, over, shape = cuda.cupy(), self.kernels.over, self.shape
-        sizes = np.array([len(one) for one in classes])
-        room = granules * shape.parts * GRANULE
-        with self.kernels.phase("numbering"):
-            need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
-            need += 16 * int(sizes.max())
-            cuda.require(need, "the positions of all vertices")
-            joint = np.concatenate(every)
-            bases = np.cumsum(sizes) - sizes
-            add_bases(joint, bases)
-            members = cupy.asarray(joint)
-            positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
-            names = cupy.full(room, ISOLATED, np.uint32)
-            least = cupy.asarray(least_degrees())
-            sets = members.reshape(shape.parts, -1)
-            for part, (one, base) in enumerate(zip(classes, bases, strict=True)):
-                degrees = least[cupy.asarray(one)]
-                numbers = Numbering(self.numbering, degrees).numbers
-                local = self.layout.local_count(part)
-                over(
-                    "place_numbers",
-                    local,
-                    *shape.own(part),
-                    sets[part],
-                    np.uint32(base),
-                    numbers,
-                    positions,
-                    names,
-                )
-        self.places = Places(members, positions, names)
-        return self.places
+    cupy, over, shape = cuda.cupy(), builder.kernels.over, builder.shape
+    sizes = np.array([len(one) for one in classes])
+    room = granules * shape.parts * GRANULE
+    with builder.kernels.phase("numbering"):
+        need = 16 * shape.parts * shape.blocks + 4 * (int(sizes.sum()) + room)
+        need += 16 * int(sizes.max())
+        cuda.require(need, "the positions of all vertices")
+        joint = np.concatenate(every)
+        bases = np.cumsum(sizes) - sizes
+        add_bases(joint, bases)
+        members = cupy.asarray(joint)
+        positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
+        names = cupy.full(room, ISOLATED, np.uint32)
+        least = cupy.asarray(least_degrees())
+        sets = members.reshape(shape.parts, -1)
+        for part, (one, base) in enumerate(zip(classes, bases, strict=True)):
+            degrees = least[cupy.asarray(one)]
+            numbers = Numbering(builder.numbering, degrees).numbers
+            over(
+                "place_numbers",
+                builder.layout.local_count(part),
+                *shape.own(part),
+                sets[part],
+                np.uint32(base),
+                numbers,
+                positions,
+                names,
+            )
+    return Places(members, positions, names)
 
 
 class MemberPart:
@@ -207,7 +181,7 @@ class MemberPart:
     fit: Fit | None = None
     splits: Sequence[Split | None] = (None, None)
 
-    def __init__(self, builder: MemberBuilder, part: int) -> None:
+    def __init__(self, builder: Builder, part: int) -> None:
         self.builder, self.part, self.directed = builder, part, builder.directed
         cupy, over = cuda.cupy(), builder.kernels.over
         local, directed = builder.layout.local_count(part), self.directed
@@ -320,10 +294,8 @@ class MemberPart:
     def rows(self, domain: Domain) -> Share:
         """Build the rows, range by range."""
         builder, numbering, names = self.builder, self._numbering, self._places.names
-        made = self._side(turned=False)
-        if self.directed:
-            into = self._side(turned=True)
-            made |= {f"in_{name}": x for name, x in into.items() if name != "m"}
+        out = self._side(turned=False)
+        into = self._side(turned=True) if self.directed else out
         return Share(
             n=builder.layout.local_count(self.part),
             tuples=builder.source.tuples,
@@ -339,10 +311,11 @@ class MemberPart:
             domain=domain,
             ids=names,
             slots=len(names),
-            **made,
+            out=out,
+            into=into,
         )
 
-    def _side(self, *, turned: bool) -> dict[str, Any]:
+    def _side(self, *, turned: bool) -> Rows:
         """Build the next set of rows; turned: those of incoming edges."""
         keys_of, kernels = self.builder.keys, self.builder.kernels
         places, active, shape = self._places, self._numbering.active, self.builder.shape
@@ -403,7 +376,7 @@ def construct_domain(
     directed: bool = False,
     room: Room | None = None,
     **crew_options: Any,
-) -> tuple[list[Share], DomainSummary]:
+) -> tuple[list[Share], BuildCounts]:
     """Build every part of this rank in device memory (collective).
 
     directed: edges lead from u to v alone
@@ -418,14 +391,7 @@ def construct_domain(
     watch = Stopwatch()
     placement = Placement(parts, world.size)
     with watch("total"):
-        crew = Crew(
-            MemberBuilder,
-            source,
-            world,
-            placement,
-            directed=directed,
-            **crew_options,
-        )
+        crew = Crew(source, world, placement, directed=directed, **crew_options)
         made = crew.each(lambda builder, _, part: MemberPart(builder, part))
         seats = [placement.parts_of(rank) for rank in range(world.size)]
         facts = zip(*(part.facts for part in made), strict=True)
@@ -443,8 +409,9 @@ def construct_domain(
             )
         domain = Domain(Domains((parts,)), 0, granules, int(actives.sum()), 0)
 
-        def plan(builder: MemberBuilder, k: int, _: int) -> None:
-            made[k].plan(builder.placed(every, classes, granules), most, room)
+        def plan(builder: Builder, k: int, _: int) -> None:
+            places = builder.once(lambda: placed(builder, every, classes, granules))
+            made[k].plan(places, most, room)
 
         crew.each(plan)
         _make_room(made, world, room)
@@ -457,15 +424,8 @@ def construct_domain(
         part.domain = replace(domain, edges=m)
         if searched is not None:
             part.trees = leaves_after(searched, part.active, part.at_least)
-    generation, passes = crew.spent(world)
-    return shares, DomainSummary(
-        m=m,
-        loops=loops,
-        passes=passes,
-        making=crew.making,
-        generation_seconds=generation,
-        construction_seconds=watch.get("total") - generation,
-    )
+    spent = crew.facts(world, watch.get("total"))
+    return shares, BuildCounts(m=m, loops=loops, **spent)
 
 
 def _make_room(planned: Sequence[MemberPart], world: World, room: Room | None) -> None:

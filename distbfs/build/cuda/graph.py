@@ -24,7 +24,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
 from distbfs.graph.device_graph import MAX_VERTICES
-from distbfs.partition.share import Share, whole_share
+from distbfs.partition.share import Rows, Share, whole_share
 from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
 from distbfs.timing import Stopwatch
@@ -76,16 +76,15 @@ def assemble(
             [splits] = agreed_splits(SoloWorld(), room, fit)
             del fit
 
-    def rows(pairs: Side) -> dict[str, Any]:
+    def rows(pairs: Side) -> Rows:
         form = kernels, pairs, numbering, ranges, splits
         return make_rows(*form, both=both, wide=wide)
 
-    made = numbering.arrays() | rows(pairs)
+    out = into = rows(pairs)
     if back is not None:
         into = rows(back())
-        if into.pop("m") != made["m"]:
+        if into.edges != out.edges:
             raise InputError("incoming and outgoing edges differ in number")
-        made |= {f"in_{name}": value for name, value in into.items()}
     return whole_share(
         n=len(ends),
         tuples=tuples,
@@ -93,7 +92,9 @@ def assemble(
         tuple_degrees=ends,
         source=source,
         seconds=kernels.clock.seconds,
-        **made,
+        out=out,
+        into=into,
+        **numbering.arrays(),
     )
 
 
@@ -191,6 +192,6 @@ def build(
             graph.tuples, graph.loops = ends_of_one * graph.m // 2, 0
             with kernels.phase("degrees"):
                 ends[...] = 0
-                lengths = cupy.diff(graph.offsets).astype(np.uint32)
+                lengths = cupy.diff(graph.out.offsets).astype(np.uint32)
                 kernels.scatter(ends_of_one * lengths, graph.vertices, ends)
     return graph

@@ -23,12 +23,7 @@ from distbfs.build.cuda.inner_part import (
 )
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import (
-    RESERVE,
-    Ranges,
-    row_offsets,
-    runs_of,
-)
+from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import SPARE_VERTEX, Fit, Room, Split
 from distbfs.build.cuda.rows import deal_rows, split_offsets
 from distbfs.device import cuda, programs
@@ -37,7 +32,7 @@ from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.device.structures import uints
 from distbfs.errors import UsageError
 from distbfs.generate.cuda import id_type
-from distbfs.graph.csr import CSR, row_blocks
+from distbfs.graph.csr import CSR, row_blocks, row_offsets
 from distbfs.graph.device_graph import (
     AT_LEAST,
     COLUMN_PAD,
@@ -53,6 +48,7 @@ from distbfs.partition.share import (
     GRANULE,
     Domain,
     Outer,
+    Rows,
     Share,
     ShareCounts,
     leaves_after,
@@ -134,7 +130,7 @@ class InnerSide:
         lengths[: share.normals] = cp.asarray(self.lengths)
         lengths[share.normals :] = self.inside[share.order]
         del self.inside
-        self._upto, self._counted = row_offsets(lengths), lengths
+        self._upto, self._counted = row_offsets(lengths, np.uint64), lengths
         self.ranges = Ranges(self._kernels, lengths)
         self.edges = self.ranges.total
         self.longest = max(int(delegate_lengths.max(initial=0)), self.ranges.longest)
@@ -268,7 +264,7 @@ class InnerSide:
         are several passes, the targets wait on the host.
         """
         cp, shares = cuda.cupy(), self.part.layout.parts
-        offsets = row_offsets(self._outside[self._share.order])
+        offsets = row_offsets(self._outside[self._share.order], np.uint64)
         edges, starts = np.zeros(shares, np.int64), np.zeros(shares + 1, np.int64)
         for _, columns in self._outer_columns(offsets):
             share = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
@@ -276,7 +272,9 @@ class InnerSide:
         indices = cp.empty(int(offsets[-1]), np.uint32)
         pieces: list[Any] = []
         count = 0
-        for low, high, *_ in runs_of(edges, SLICE):
+        for low, high in row_blocks(row_offsets(edges), SLICE):
+            if not edges[low:high].any():
+                continue
             targets = self._targets(offsets, low, high)
             # mutant: low + 1, high + 1 -> low, high
             #   : test_outer_edges_are_made_in_passes
@@ -339,20 +337,15 @@ class InnerSide:
             pieces.append(cp.unique(columns[self._of_shares(columns, low, high)]))
         return pieces[0] if len(pieces) == 1 else cp.unique(cp.concatenate(pieces))
 
-    def finish(self, *, wide: bool) -> dict[str, Any]:
-        """Return offsets, columns and tails of the rows; wide: offsets have 64 bits."""
+    def finish(self, *, wide: bool) -> Rows:
+        """Return the rows; wide: offsets have 64 bits without tails, too."""
         del self._upto
-        split, tails = self.split, None
+        split, tails, offsets = self.split, None, self._offsets
         if split is not None:
             tails = Tails(split.kept, split.tailed, self._tail_at, self._tails)
-        offsets = self._offsets
-        return {
-            "offsets": offsets
-            if wide or split is not None
-            else offsets.astype(np.uint32),
-            "columns": self._columns,
-            "tails": tails,
-        }
+        elif not wide:
+            offsets = offsets.astype(np.uint32)
+        return Rows(offsets, self._columns, tails, self.outer)
 
 
 class InnerBuilder:
@@ -374,8 +367,8 @@ class InnerBuilder:
 
     def __init__(self, part: Part, domains: Domains, delegates: Delegates) -> None:
         cp = cuda.cupy()
-        self.part, self._clock, self.delegates = part, Stopwatch(), delegates
-        self.kernels, self._domains = Kernels(self._clock), domains
+        self.part, self.delegates = part, delegates
+        self.kernels, self._domains = Kernels(Stopwatch()), domains
         self._id = id_type(part.layout.n)
         index = domains.domain_of(part.index)
         self.devices = domains.sizes[index]
@@ -530,14 +523,13 @@ class InnerBuilder:
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
         numbers = numbers[: max(part.local_count, 1)]
-        edges = self.sides[0].edges
-        wide = self.directed or edges >= WIDE
-        out, *into = (side.finish(wide=wide) for side in self.sides)
-        rows = out | {f"in_{name}": x for side in into for name, x in side.items()}
+        wide = self.directed or self.sides[0].edges >= WIDE
+        rows = [side.finish(wide=wide) for side in self.sides]
         made = Share(
             n=part.local_count,
             active=self.count,
-            m=edges,
+            out=rows[0],
+            into=rows[-1],
             tuples=0,
             loops=0,
             at_least=self._at_least,
@@ -545,7 +537,7 @@ class InnerBuilder:
             numbers=numbers,
             tuple_degrees=part.tuple_degrees,
             source={},
-            seconds=self._clock.seconds,
+            seconds=self.kernels.clock.seconds,
             trees=self._trees,
             layout=part.layout,
             index=part.index,
@@ -555,9 +547,6 @@ class InnerBuilder:
             delegates=self.delegates.by_position(),
             normals=self.normals,
             owned=owned,
-            outer=self.sides[0].outer,
-            incoming=self.sides[1].outer if self.directed else None,
-            **rows,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:

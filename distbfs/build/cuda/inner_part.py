@@ -14,7 +14,7 @@ devices of a domain. Numbers of the devices of a domain are interleaved in granu
 whatever its size (see ``Delegates``), so a mask of delegates is the first words of a
 bitmap by position. With one device, numbers are positions. Rows are by number, and
 columns are positions. A row may be empty, and may continue in host memory
-(``Share.tails``). The outer edges, those of nn to other domains, are stored as
+(``Rows.tails``). The outer edges, those of nn to other domains, are stored as
 rows by normal number.
 
 In a directed graph, degrees are sums of edges out and in, no vertex is left out, and

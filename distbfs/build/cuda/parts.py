@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from threading import BrokenBarrierError
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -49,13 +49,12 @@ from distbfs.types import SUBGRAPHS, TupleSource, World
 
 ROUNDS = 2  # passes over the tuples for each part, if its keys fit in one pass
 Result = TypeVar("Result")
-Made = TypeVar("Made", bound=Builder)
 
 
-class Crew(Generic[Made]):
+class Crew:
     """The builders of this rank's parts, which run on several devices at once.
 
-    kind: class of the builders; shape: sizes that are the same for all parts
+    shape: sizes that are the same for all parts
     devices: CUDA device of each part, in the order of ``Placement.parts_of``; None: the
     current one for all
     buffer_bytes: device memory for keys and their sort (default: what is free; the keys
@@ -69,7 +68,6 @@ class Crew(Generic[Made]):
 
     def __init__(
         self,
-        kind: type[Made],
         source: TupleSource,
         world: World,
         placement: Placement,
@@ -96,13 +94,13 @@ class Crew(Generic[Made]):
         self._dealer: Dealer | None = None
         if self.making == SHARE:
             self._dealer = Dealer(world, seats, source.tuples)
-        self.builders: dict[int | None, Made] = {}
+        self.builders: dict[int | None, Builder] = {}
         for k, (device, places) in enumerate(self._groups.items()):
             seat = None
             if self._dealer is not None:
                 seat = DealerSeat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
-                made = kind(source, self.shape, buffer_bytes, done or Sum(), seat)
+                made = Builder(source, self.shape, buffer_bytes, done or Sum(), seat)
                 made.directed, made.sharing = directed, len(places)
                 made.keys.expect(ROUNDS * len(places) - 1)
                 self.builders[device] = made
@@ -114,7 +112,7 @@ class Crew(Generic[Made]):
         return context
 
     def on_devices(
-        self, work: Callable[[Made, list[int]], list[Result]]
+        self, work: Callable[[Builder, list[int]], list[Result]]
     ) -> list[list[Result]]:
         """Return what ``work(builder, positions of its parts)`` returns on each device.
 
@@ -146,10 +144,10 @@ class Crew(Generic[Made]):
             raise error
         return [one.result() for one in running]
 
-    def each(self, work: Callable[[Made, int, int], Result]) -> list[Result]:
+    def each(self, work: Callable[[Builder, int, int], Result]) -> list[Result]:
         """Return work(builder, position, part) for each part of this rank, in order."""
 
-        def parts(builder: Made, positions: list[int]) -> list[Result]:
+        def parts(builder: Builder, positions: list[int]) -> list[Result]:
             out = []
             for k in positions:
                 with cuda.memory_of(f"building part {self._mine[k]}"):
@@ -164,20 +162,25 @@ class Crew(Generic[Made]):
     def close(self) -> None:
         """Free everything but the parts."""
 
-        def drop(builder: Made, _: list[int]) -> list[None]:
+        def drop(builder: Builder, _: list[int]) -> list[None]:
             builder.close()
             return []
 
         self.on_devices(drop)
 
-    def spent(self, world: World) -> tuple[float, int]:
-        """Return (generation seconds here, most passes of any device) (collective)."""
+    def facts(self, world: World, seconds: float) -> dict[str, Any]:
+        """Return fields of ``BuildCounts`` (collective); seconds: of all the build."""
         builders = self.builders.values()
         clocks = [builder.clock for builder in builders]
         slowest = max(clocks, key=lambda c: sum(c.seconds.values()))
         passes = np.array([max(builder.keys.passes for builder in builders)])
         generation = slowest.get("generation")
-        return generation, int(world.allreduce(passes, "max")[0])
+        return {
+            "passes": int(world.allreduce(passes, "max")[0]),
+            "making": self.making,
+            "generation_seconds": generation,
+            "construction_seconds": seconds - generation,
+        }
 
 
 def construct_on_devices(
@@ -207,14 +210,7 @@ def construct_on_devices(
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     with watch("total"):
-        crew = Crew(
-            Builder,
-            source,
-            world,
-            placement,
-            directed=directed,
-            **crew_options,
-        )
+        crew = Crew(source, world, placement, directed=directed, **crew_options)
         parts = crew.each(lambda builder, _, part: SeparatedPart(builder, part))
         histogram = histogram_of(world, [x.histogram for x in parts])
         sums = np.array([[x.loops, x.total] for x in parts], dtype=np.int64)
@@ -242,7 +238,6 @@ def construct_on_devices(
     m = int(edges.sum())
     if m * (1 + directed) != histogram.m:
         raise InputError("the edge tuples changed while the graph was built")
-    generation, passes = crew.spent(world)
     return made, BuildSummary(
         n=source.n,
         m=m,
@@ -254,10 +249,7 @@ def construct_on_devices(
         delegates=d,
         edges=dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
         histogram=histogram,
-        passes=passes,
-        making=crew.making,
-        generation_seconds=generation,
-        construction_seconds=watch.get("total") - generation,
+        **crew.facts(world, watch.get("total")),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from distbfs.build.cuda.kernels import Kernels
@@ -15,22 +13,6 @@ KEY_BYTES = 16  # a key and its place in the sort
 RESERVE = 1 << 30
 
 
-def row_offsets(
-    lengths: DeviceArray,
-    rows: int | None = None,
-    dtype: type[np.unsignedinteger] = np.uint64,
-) -> DeviceArray:
-    """Return where rows begin and all end, [rows + 1]; rows without length are empty.
-
-    lengths: uint32, at most ``rows``
-    """
-    counted = len(lengths)
-    out = cuda.cupy().zeros((counted if rows is None else rows) + 1, dtype)
-    out[1 : counted + 1] = cuda.cupy().cumsum(lengths, dtype=dtype)
-    out[counted + 1 :] = out[counted]
-    return out
-
-
 def histogram(kernels: Kernels, values: DeviceArray) -> tuple[Ids, Ids]:
     """Return the distinct values, ascending, and how often each occurs, int64."""
     most = max(Ranges(kernels, values).longest, 1023)
@@ -39,23 +21,6 @@ def histogram(kernels: Kernels, values: DeviceArray) -> tuple[Ids, Ids]:
     host = counts.get()
     occur = np.flatnonzero(host)
     return occur, host[occur].astype(np.int64)
-
-
-def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (first, last + 1, items before, items up to its end) of runs of buckets.
-
-    sizes: int64 [buckets]; most: largest number of items of a run, unless one bucket
-    has more
-    """
-    ends = np.cumsum(sizes)
-    first = begin = 0
-    while first < len(sizes):
-        last = int(np.searchsorted(ends, begin + most, side="right"))
-        last = max(last, first + 1)
-        end = int(ends[last - 1])
-        if end > begin:
-            yield first, last, begin, end
-        first, begin = last, end
 
 
 class Ranges:

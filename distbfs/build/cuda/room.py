@@ -2,7 +2,7 @@
 
 If the columns of all rows do not fit beside the state of searches, each row keeps its
 first columns on the device, equally many for all rows and as many as fit; the rest goes
-to host memory (``Share.tails``).
+to host memory (``Rows.tails``).
 """
 
 from __future__ import annotations

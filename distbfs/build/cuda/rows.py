@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from distbfs.build.cuda.chunks import Passes
 from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
 from distbfs.build.cuda.keys import KeyPasses, Rule, segments
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import RESERVE, Ranges, row_offsets
+from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.device.host_memory import pinned, seen_by_kernels
-from distbfs.graph.csr import CSR, index_dtype
+from distbfs.graph.csr import CSR, index_dtype, row_offsets
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
+from distbfs.partition.share import Rows
 from distbfs.types import Array, DeviceArray, KernelArgument
 
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
@@ -116,7 +117,7 @@ class RowWriter:
     def finish(self, rows: int) -> CSR:
         """Return the subgraph with ``rows`` rows; rows past ``counted`` are empty."""
         columns = self._columns()[: self._written]
-        offsets = row_offsets(self._lengths, rows, index_dtype(self._written))
+        offsets = row_offsets(self._lengths, index_dtype(self._written), rows)
         return CSR(offsets, columns)
 
 
@@ -167,7 +168,7 @@ class RowsByRange(RowWriter):
         deal_rows(
             self._kernels,
             split.kept,
-            row_offsets(lengths),
+            row_offsets(lengths, np.uint64),
             columns[:count],
             heads,
             tails,
@@ -176,20 +177,19 @@ class RowsByRange(RowWriter):
         )
         self._written, self._in_tails = (int(x[-1:].get()[0]) for x in (heads, tails))
 
-    def made(self) -> dict[str, Any]:
-        """Return offsets, columns, m and tails of the rows, as in Share."""
+    def made(self) -> Rows:
+        """Return the rows that were written."""
         written, split, columns = self._written, self._split, self._columns()
         wasteful = (self._total - written) * WASTE > self._total
         if wasteful and columns.nbytes + RESERVE < cuda.free_bytes():
             columns = columns.copy()
-        made: dict[str, Any] = {"m": written + self._in_tails, "columns": columns}
         if split is None:
             dtype = np.uint64 if self._wide or written >= WIDE else np.uint32
-            return made | {"offsets": self._kernels.scan(self._lengths, dtype)}
+            return Rows(self._kernels.scan(self._lengths, dtype), columns)
         offsets, tail_offsets = split_offsets(self._lengths, split)
         held = self._tails[: self._in_tails]
         tails = Tails(split.kept, split.tailed, tail_offsets, held)
-        return made | {"offsets": offsets, "tails": tails}
+        return Rows(offsets, columns, tails)
 
 
 def split_offsets(
@@ -200,7 +200,9 @@ def split_offsets(
     lengths: uint32, of whole rows; only the first ``split.tailed`` have tails
     """
     heads = cuda.cupy().minimum(lengths, np.uint32(split.kept))
-    return row_offsets(heads), row_offsets((lengths - heads)[: split.tailed])
+    pieces = heads, (lengths - heads)[: split.tailed]
+    first, last = (row_offsets(piece, np.uint64) for piece in pieces)
+    return first, last
 
 
 def deal_rows(
@@ -255,8 +257,8 @@ def make_rows(
     *,
     both: bool,
     wide: bool,
-) -> dict[str, Any]:
-    """Build offsets, columns, m and tails of rows from pairs of ids.
+) -> Rows:
+    """Build rows from pairs of ids.
 
     sides, splits: the numbers of keys of the rows, and how rows are split; the first
     are those of these rows, and are taken from the lists

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distbfs.build.cuda.ranges import runs_of
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.device.structures import structure
 from distbfs.errors import InputError, UsageError
-from distbfs.graph.csr import row_blocks
+from distbfs.graph.csr import row_blocks, row_offsets
 from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
@@ -39,35 +38,26 @@ SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are m
 class SeenEdges:
     """Visibility of the edges of the rows on a device.
 
-    bits: uint32, a bit for each column, in the order of ``Share.columns``: bit
+    bits: uint32, a bit for each column, in the order of ``Rows.columns``: bit
         k % 32 of word k / 32
-    tails: the same for ``Share.tails``: NumPy in pinned host memory like the
+    tails: the same for ``Rows.tails``: NumPy in pinned host memory like the
     tails, since columns leave no room on the device; None if there are no tails
     ends: uint32 [active], number of visible edges of each row
     incoming: the same for the rows of incoming edges of a directed graph; else None
+    outer: the same for the outer edges, whose rows are by normal number; its
+    ``incoming`` is for those in of a directed graph; None in one domain
     """
 
     bits: DeviceArray
     tails: Array | None
     ends: DeviceArray
     incoming: SeenEdges | None = None
+    outer: SeenEdges | None = None
 
     @property
     def pulled(self) -> SeenEdges:
         """Visibility of the edges in the rows that pulls read."""
         return self.incoming or self
-
-
-@dataclass
-class SeenPart:
-    """Visibility of the edges of one device's share of a part.
-
-    inner: for the inner graph; outer: for the outer edges, whose rows are by normal
-    number; its ``incoming`` is for those in of a directed graph
-    """
-
-    inner: SeenEdges
-    outer: SeenEdges
 
 
 def target_ids(share: Share, outer: Outer) -> DeviceArray:
@@ -104,10 +94,10 @@ def mask_table(n: int, active: int, columns: int) -> ArrayTable:
     }
 
 
-class Rows(NamedTuple):
+class NamedRows(NamedTuple):
     """Rows on a device, and the names that stand for vertices in their columns.
 
-    offsets, columns, tails: as in ``Share``; m: number of columns, without
+    offsets, columns, tails: as in ``Rows``; m: number of columns, without
     padding
     names: uint32 or uint64 [k], the id of each name, or all ones; with ``shares`` of
     ``SeenMaker``, the local id in one of that many parts
@@ -135,7 +125,7 @@ class SeenMaker:
     def __init__(
         self,
         n: int,
-        rows: Sequence[Rows],
+        rows: Sequence[NamedRows],
         places: DeviceArray | None = None,
         *,
         way: str = "",
@@ -170,12 +160,13 @@ class SeenMaker:
     def of_share(cls, share: Share) -> SeenMaker:
         """Make bits for the rows of one device of a domain."""
         names = share.ids[: share.slots]
-        sides = [share, share.turned()] if share.directed else [share]
         return cls(
             share.layout.n,
             [
-                Rows(x.offsets, x.columns, len(x.columns) - COLUMN_PAD, names, x.tails)
-                for x in sides
+                NamedRows(
+                    x.offsets, x.columns, len(x.columns) - COLUMN_PAD, names, x.tails
+                )
+                for x in share.sides
             ],
             share.numbers if share.whole else None,
             devices=share.domain.devices,
@@ -186,13 +177,13 @@ class SeenMaker:
     @classmethod
     def of_outer(cls, share: Share) -> SeenMaker:
         """Make bits for the outer edges of a share, whose columns are sorted here."""
-        sides = [share.outer, share.asked][: 1 + share.directed]
+        sides = [side.outer for side in share.sides]
         for side in sides:
             sort_rows(side.offsets, side.columns)
         return cls(
             share.layout.n,
             [
-                Rows(x.offsets, x.columns, len(x.columns), target_ids(share, x))
+                NamedRows(x.offsets, x.columns, len(x.columns), target_ids(share, x))
                 for x in sides
             ],
             numbers=share.numbers,
@@ -241,7 +232,8 @@ class SeenMaker:
         buckets = cp.zeros((self._n >> shift) + 1, np.uint64)
         p.buckets = buckets.data.ptr
         self._launch("count_keys", 32 * self._active)
-        runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
+        upto = row_offsets(buckets.get())
+        runs = [(*run, *upto[[*run]].tolist()) for run in row_blocks(upto, KEYS)]
         most = max((high - low for _, _, low, high in runs), default=0)
         ends = None if vertices is None else cp.asarray(vertices)
 

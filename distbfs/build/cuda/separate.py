@@ -5,14 +5,15 @@ Source: Pan, Pearce, Owens 2018, Section III-B.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
+from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE, Kernels
 from distbfs.build.cuda.keys import (
     BOTH_ENDS,
     FIRST_ENDS,
@@ -39,6 +40,7 @@ MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 NO_ID = (1 << 64) - 1
 VERTEX_BYTES = 24  # most for all arrays by vertex of a part at once
 DELEGATE_BYTES = 64  # for a delegate in the table under construction
+Common = TypeVar("Common")
 
 
 class CommonSizes:
@@ -136,7 +138,7 @@ class Builder:
     """
 
     directed, sharing = False, 1
-    _tables: Tables | None = None
+    _common: Any = None
 
     def __init__(
         self,
@@ -188,15 +190,22 @@ class Builder:
 
     def close(self) -> None:
         """Free everything but the parts."""
-        self._tables = None
+        self._common = None
         self.keys.close()
+
+    @cached_property
+    def numbering(self) -> Kernels:
+        """The kernels that number vertices of whole graphs and of domains."""
+        return Kernels(self.clock)
+
+    def once(self, make: Callable[[], Common]) -> Common:
+        """Return what the parts of the device have in common; the first makes it."""
+        self._common = self._common or make()
+        made: Common = self._common
+        return made
 
     def tables(self, shared: Shared) -> Tables:
         """Return the shared facts on the device, with the delegates' numbers."""
-        self._tables = self._tables or self._made(shared)
-        return self._tables
-
-    def _made(self, shared: Shared) -> Tables:
         cupy, over = cuda.cupy(), self.kernels.over
         shape, d = self.shape, len(shared.ids)
         what = "the delegates and normal vertices of all parts"
@@ -332,7 +341,7 @@ class SeparatedPart:
         ``places.number_columns``.
         """
         builder, local, part = self.builder, self._local, self.part
-        tables = builder.tables(shared)
+        tables = builder.once(lambda: builder.tables(shared))
         shape, active, d = builder.shape, self.active, len(tables.delegates)
         bases = [0, active, 2 * active, 2 * active + d, 2 * (active + d)]
         if bases[-1] > MAX_ROWS:

@@ -21,30 +21,38 @@ from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, Ids, TupleSource, World
 
 
-@dataclass(frozen=True)
-class BuildSummary:
-    """Counts of a construction, equal on all ranks, and this rank's seconds.
+@dataclass(frozen=True, kw_only=True)
+class BuildCounts:
+    """Counts of any construction, equal on all ranks, and this rank's seconds.
 
-    repeats: input tuples that repeat another one in either direction
     passes: number of passes over the tuples
     making: "all" if each device made all tuples, "share" if it made a share; "" on the
     host
     """
 
-    n: int
     m: int
-    tuples: int
     loops: int
+    passes: int
+    generation_seconds: float
+    construction_seconds: float
+    making: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSummary(BuildCounts):
+    """Counts of a construction of degree-separated parts.
+
+    repeats: input tuples that repeat another one in either direction
+    """
+
+    n: int
+    tuples: int
     repeats: int
     parts: int
     threshold: int
     delegates: int
     edges: dict[str, int]
     histogram: DegreeHistogram
-    passes: int
-    generation_seconds: float
-    construction_seconds: float
-    making: str = ""
 
 
 def in_groups(count: int, raw_bytes: int, limit: int) -> list[list[int]]:

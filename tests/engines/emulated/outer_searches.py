@@ -62,7 +62,9 @@ def searching(source, owners, threshold, kind, work, **options):
         for places, some in zip(every, made, strict=True):
             shares.update(zip(places, some, strict=True))
         for share in (shares[place] for place in shares if own[place] % 2):
-            share.offsets = share.offsets.astype(np.uint64)
+            object.__setattr__(
+                share.out, "offsets", share.out.offsets.astype(np.uint64)
+            )
         members = [shares[place] for place in sorted(shares)]
         messages = None
         if len(owners) > 1:

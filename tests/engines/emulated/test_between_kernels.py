@@ -115,13 +115,14 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
     for count, wide in ((1, ()), (10, ("nn", "dd")), (100, SUBGRAPHS)):
         monkeypatch.setattr(inner, "SLICE", count)
         for one, wanted in zip(made(wide)[1], whole, strict=True):
-            lists = [(*x.outer.arrays, x.offsets, x.columns) for x in (one, wanted)]
+            sides = one.out, wanted.out
+            lists = [(*x.outer.arrays, x.offsets, x.columns) for x in sides]
             for array, same in zip(*lists, strict=True):
                 np.testing.assert_array_equal(array.get(), same.get())
-            np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
-            np.testing.assert_array_equal(one.outer.edges, wanted.outer.edges)
+            np.testing.assert_array_equal(one.out.outer.starts, wanted.out.outer.starts)
+            np.testing.assert_array_equal(one.out.outer.edges, wanted.out.outer.edges)
     for share in whole:
-        ids = target_ids(share, share.outer).get()
+        ids = target_ids(share, share.out.outer).get()
         assert len(np.unique(ids)) == len(ids)
         columns = placed[share.index].nn.columns[: placed[share.index].nn.edges].get()
         to, numbers = (columns >> np.uint64(32)).astype(int), columns.astype(np.uint32)
@@ -130,12 +131,12 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
             local = part.vertices.get()[numbers[to == part.index]].astype(np.int64)
             far[to == part.index] = part.layout.global_of(part.index, local)
         apart = np.isin(to, domains.apart_from(share.index))
-        leads = ids[share.outer.columns.get()]
+        leads = ids[share.out.outer.columns.get()]
         np.testing.assert_array_equal(np.sort(leads), np.sort(far[apart]))
         owners = share.layout.part_of(leads.astype(np.int64))
         edges = np.bincount(owners, minlength=sum(sizes))
-        np.testing.assert_array_equal(share.outer.edges, edges)
-    most = max(len(share.outer.targets) for share in whole)
+        np.testing.assert_array_equal(share.out.outer.edges, edges)
+    most = max(len(share.out.outer.targets) for share in whole)
     monkeypatch.setattr(inner, "MOST_TARGETS", most)
     made()
     monkeypatch.setattr(inner, "MOST_TARGETS", most - 1)
@@ -494,7 +495,7 @@ def test_hubs_of_all_lanes_are_hubs(device, monkeypatch, sizes):
     groups = [[placed[k] for k in domains.shares_of(index)] for index in shares]
     made = inner_domains.inner_domains(groups, domains, world, world, None)
     (search,) = engine.of_shares(made[1], world)
-    lengths = np.diff(search.part.offsets.get())
+    lengths = np.diff(search.part.out.offsets.get())
     assert search.part.domain.devices == 1
     assert search.part.domain.lanes == sizes[0]
     long = np.flatnonzero(lengths >= 64)

@@ -353,13 +353,13 @@ def test_numbers_and_rows(device):
         graph, p = search.part, search.own
         assert p.active % GRANULE == 0
         assert p.every == graph.active
-        lengths = np.diff(graph.offsets.get().astype(np.int64))
+        lengths = np.diff(graph.out.offsets.get().astype(np.int64))
         last = np.arange(p.active, p.every)
         local = graph.vertices.get()[last].astype(np.int64)
         ids = search.part.layout.global_of(search.part.index, local)
         assert (degrees[ids] == 1).all()
         assert (lengths[last] == 1).all()
-        on = graph.columns.get()[graph.offsets.get()[last]]
+        on = graph.out.columns.get()[graph.out.offsets.get()[last]]
         assert (on < search.part.delegate_count).all()
         counts = np.bincount(on, minlength=search.part.normals)
         leaves = search._held["leaves"].get()

@@ -23,7 +23,7 @@ from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.places import number_columns
-from distbfs.build.cuda.ranges import KEY_BYTES, row_offsets
+from distbfs.build.cuda.ranges import KEY_BYTES
 from distbfs.build.cuda.room import MOST_RANGES, Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
@@ -31,7 +31,7 @@ from distbfs.generate import cuda as device_tuples
 from distbfs.generate.derived import Permuted
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.uniform import Uniform
-from distbfs.graph.csr import index_dtype
+from distbfs.graph.csr import index_dtype, row_offsets
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
@@ -109,7 +109,7 @@ def test_offsets_of_many_edges(device):
         wanted = np.cumsum(np.pad(lengths, (1, rows - counted)))
         values = cuda.cupy().asarray(lengths.astype(np.uint32))
         total = int(wanted[-1])
-        found = row_offsets(values, rows, index_dtype(total))
+        found = row_offsets(values, index_dtype(total), rows)
         wide = total >= 1 << 32
         assert found.dtype == (np.uint64 if wide else np.uint32)
         assert wide == (counted > 1000)

@@ -211,7 +211,7 @@ def test_tails_in_host_memory(device, monkeypatch, sizes, name):
         least = budgets(placed, sizes, monkeypatch)[2] * sum(sizes)
         room = Room(least, None, NOTHING)
         for share in shares_of(placed, sizes, room):
-            tails = share.tails, share.in_tails
+            tails = share.out.tails, share.into.tails
             assert (tails[0] is None) == (tails[1] is None)
             some += tails[0] is not None
         form = {"direction": direction, "roots": ends_of(source)[:4], "room": room}

@@ -113,7 +113,7 @@ def test_domains(least_kept, short_rows, parts, pull_edges, tails):
             on = DomainBitSearches(SoloWorld(), members, **ways)
             roots = levels_of(name)[0]
             check(on, side, roots)
-            assert bool(on.tail_counts()) == (made[0].tails is not None)
+            assert bool(on.tail_counts()) == (made[0].out.tails is not None)
             on.close()
             members = [member.turned() for member in members]
 
@@ -171,7 +171,7 @@ def test_between_domains_in_host_memory(
         rows = found_by(roots, source.n)
 
         def work(world, searches, members, rows=rows):
-            split = [member.tails is not None for member in members]
+            split = [member.out.tails is not None for member in members]
             return rows(world, searches, members), searches.tail_counts(), split
 
         form = (source, PLACEMENTS[owners], threshold, StreamedThreads, work)

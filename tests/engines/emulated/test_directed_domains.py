@@ -236,8 +236,8 @@ def test_tails_in_host_memory(device, monkeypatch, name, internal):
             form = {"internal_ids": internal, **WAYS[way]}
             driver = directed_driver(source, parts, room=room, **form)
             for one in driver._parts:
-                assert one.part.tails is not None
-                assert one.part.in_tails is not None
+                assert one.part.out.tails is not None
+                assert one.part.into.tails is not None
             roots = roots_of(source)
             for root in roots:
                 look(driver, source, root)
@@ -245,7 +245,7 @@ def test_tails_in_host_memory(device, monkeypatch, name, internal):
             check_records(source, roots[0], found)
             driver.close()
     whole = directed_driver(source, 2, room=Room(None, None, NOTHING))
-    assert whole._parts[0].part.tails is None
+    assert whole._parts[0].part.out.tails is None
 
 
 @examples(40)

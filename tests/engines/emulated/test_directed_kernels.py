@@ -246,9 +246,10 @@ def test_reversed_graphs(device):
     faults.tell()
 
 
-def rows_of(offsets, columns, tails):
+def rows_of(side):
     """Columns of each row, both pieces."""
-    offsets, columns = offsets.get().astype(np.int64), columns.get()
+    offsets, columns = side.offsets.get().astype(np.int64), side.columns.get()
+    tails = side.tails
     rows = [columns[a:b] for a, b in pairwise(offsets)]
     if tails is not None:
         starts = tails.offsets.get().astype(np.int64)
@@ -261,8 +262,7 @@ def rows_of(offsets, columns, tails):
 
 def both_rows(graph):
     """Columns of each row of edges out, then of edges in."""
-    out = rows_of(graph.offsets, graph.columns, graph.tails)
-    return [*out, *rows_of(*graph.pulled, graph.in_tails)]
+    return [*rows_of(graph.out), *rows_of(graph.into)]
 
 
 def split_graph(source, share, **options):
@@ -281,13 +281,13 @@ def test_rows_in_two_pieces(device, name):
     for share in (0.35, 0.6, 0.9, 1.6):
         graph = split_graph(made.source, share, buffer_bytes=8000)
         assert graph.m == made.m
-        assert (graph.tails is None) == (graph.in_tails is None)
-        assert share <= 1 or graph.tails is None
+        assert (graph.out.tails is None) == (graph.into.tails is None)
+        assert share <= 1 or graph.out.tails is None
         for row, wanted in zip(both_rows(graph), both_rows(made.graph), strict=True):
             np.testing.assert_array_equal(row, wanted)
-        if graph.tails is not None:
-            kept.append(graph.tails.kept)
-            heads = int(graph.offsets[-1]) + int(graph.pulled[0][-1])
+        if graph.out.tails is not None:
+            kept.append(graph.out.tails.kept)
+            heads = int(graph.out.offsets[-1]) + int(graph.into.offsets[-1])
             assert graph.held_back == 2 * made.m - heads
     assert kept
     assert kept == sorted(kept)
@@ -299,7 +299,7 @@ def test_tails_in_host_memory(device, name, in_ids):
     device.multiprocessors = 3
     faults, made = Faults(), host(name)
     graph = split_at_eight(made.source)
-    assert graph.in_tails is not None
+    assert graph.into.tails is not None
     ways = ["plain", "push", "pull", "mark", "mark-rows", "pull-at-once", "pull-early"]
     for way in ways[in_ids::2]:
         search = FastSearch(graph, in_ids=in_ids, **WAYS[way])

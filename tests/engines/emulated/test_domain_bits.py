@@ -46,7 +46,7 @@ def searches_of(source, parts, *, wide=False, **options):
         return DomainBitSearches(SoloWorld(), [member], **options)
     made, _ = resident_parts(source, parts)
     for part in made[: 1 if wide else 0]:
-        part.offsets = part.offsets.astype(np.uint64)
+        object.__setattr__(part.out, "offsets", part.out.offsets.astype(np.uint64))
     return DomainBitSearches(SoloWorld(), members(made), **options)
 
 

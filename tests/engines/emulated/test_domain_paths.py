@@ -197,7 +197,7 @@ def test_memory_is_what_was_counted(owners):
                 held += share._numbers.nbytes
             if outside is not None:
                 own = domain_members.outer_table(
-                    1, active, len(member.outer.targets), member.normals
+                    1, active, len(member.out.outer.targets), member.normals
                 )
                 held += bytes_of(outside._params, own)
                 held += outside._params.held["out.row"].nbytes

@@ -42,12 +42,18 @@ def check(table, arrays):
         assert (array.dtype, array.nbytes) == (plan.dtype, plan.nbytes), name
 
 
+def arrays_of(share):
+    """The arrays of a share by their names in tables."""
+    into = {f"in_{name}": array for name, array in vars(share.into).items()}
+    return vars(share) | vars(share.out) | into
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("source", GRAPHS)
 def test_a_graph_of_one_device(device, source, directed):
     graph = build(source, directed=directed)
     table = graph_table(graph.n, graph.active, graph.m, directed=directed)
-    check(table, vars(graph))
+    check(table, arrays_of(graph))
     assert graph.nbytes == total_bytes(table)
 
 
@@ -70,14 +76,14 @@ def test_a_store_is_planned_for_one_device_as_it_is_loaded(device, tmp_path, dir
 def test_tails_of_a_directed_graph_are_about_those_that_are_planned(device):
     source = kronecker(9)
     whole = build(source, directed=True)
-    sides = [whole.row_lengths(0, whole.active, incoming=x) for x in (0, 1)]
+    sides = [side.lengths(0, whole.active) for side in whole.sides]
     lengths = DegreeHistogram(*np.unique(np.concatenate(sides), return_counts=True))
     for columns in (whole.m, whole.m // 2, whole.m // 4):
         room = Room(whole.nbytes - 4 * columns, None, lambda *_: 0)
         graph = build(source, directed=True, room=room)
         planned = split_rows(lengths, whole.nbytes, graph.nbytes, ends=whole.active)
         assert planned["device"] == pytest.approx(graph.nbytes, rel=0.02)
-        assert planned["kept"] == pytest.approx(graph.tails.kept, rel=0.15, abs=1)
+        assert planned["kept"] == pytest.approx(graph.out.tails.kept, rel=0.15, abs=1)
         assert planned["host"] == pytest.approx(4 * graph.held_back, rel=0.1)
 
 
@@ -92,7 +98,7 @@ def test_a_device_of_a_domain(device, source, parts, directed):
         table = member_table(*counts, directed=directed)
         if directed:  # of all devices together as many as edges out
             table.pop("in_columns")
-        check(table, vars(rows) | {"names": rows.ids})
+        check(table, arrays_of(rows) | {"names": rows.ids})
         assert len(rows.ended) == rows.active
 
 
@@ -103,7 +109,7 @@ def test_a_device_of_a_domain(device, source, parts, directed):
 def test_a_share_between_domains(device, id_bits, source, threshold, sizes):
     placed = device_parts(source, sum(sizes), threshold=threshold)
     for one in shares_of(placed, sizes):
-        outer, domain = one.outer, one.domain
+        outer, domain = one.out.outer, one.domain
         positions = one.active
         if domain.devices > 1:
             positions = domain.granules * GRANULE * domain.devices
@@ -120,4 +126,4 @@ def test_a_share_between_domains(device, id_bits, source, threshold, sizes):
         table = inner_table(one.n, one.active, one.m)
         # an element more is there, behind the last
         assert table.pop("numbers").nbytes == one.numbers.nbytes + 4
-        check(table, vars(one))
+        check(table, arrays_of(one))

@@ -51,7 +51,7 @@ def test_one_domain_with_tails_in_host_memory(device, monkeypatch, parts):
             overrides = ways[(seed + parts + k) % len(ways)]
             form = {"internal_ids": seed == 1, "overrides": overrides}
             driver = resident_driver(source, parts, room=room, **form)
-            assert driver._parts[0].part.tails is not None
+            assert driver._parts[0].part.out.tails is not None
             make, left = random_way(source, seed)
             see(driver, [one.part for one in driver._parts], make, left)
             for root in some_roots(left, 2):

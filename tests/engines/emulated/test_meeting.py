@@ -89,8 +89,8 @@ def test_any_directed_graph(device, matrix, lookups, wide):
     if not graph.active:
         return
     if wide:
-        graph.offsets = graph.offsets.astype(np.uint64)
-        graph.in_offsets = graph.in_offsets.astype(np.uint64)
+        for side in graph.sides:
+            side.offsets = side.offsets.astype(np.uint64)
     n = matrix.shape[0]
     rows, targets = np.divmod(np.arange(n * n), n)
     searches = meeting(graph, lookups)

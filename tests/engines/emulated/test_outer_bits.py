@@ -346,7 +346,7 @@ def test_dependencies_need_all_columns_on_all_devices(ranks):
         searcher = PartsSearcher(session, RunOptions())
         share = session.separated.shares[0]
         if world.rank:
-            share.tails = SimpleNamespace()
+            object.__setattr__(share.out, "tails", SimpleNamespace())
         options = RunOptions()
         on = searcher._traversals
         searched = []
@@ -354,7 +354,7 @@ def test_dependencies_need_all_columns_on_all_devices(ranks):
         with pytest.raises(AttributeError, match="shards"):
             on.dependencies(np.arange(3), options)
         assert searched == [0], "each source is searched from"
-        share.tails = None
+        object.__setattr__(share.out, "tails", None)
         assert on.dependencies(np.arange(3), options)[1] == 3
         session.close()
 

@@ -148,11 +148,12 @@ def test_rows_out_and_in(device, buffer_bytes):
     made = graph_of_part("xbfs-paper", part, buffer_bytes=buffer_bytes)
     ids = made.vertices.get()
     shape = (made.active, made.active)
-    for offsets, columns, wanted in (
-        (made.offsets, made.columns, large("random")),
-        (made.in_offsets, made.in_columns, large("random").T),
+    for rows, wanted in (
+        (made.out, large("random")),
+        (made.into, large("random").T),
     ):
-        held = (np.ones(made.m), columns.get()[: made.m], offsets.get())
+        columns = rows.columns.get()[: made.m]
+        held = (np.ones(made.m), columns, rows.offsets.get())
         found = sp.csr_matrix(held, shape=shape)
         assert found.has_sorted_indices
         assert (found != wanted.tocsr()[ids][:, ids]).nnz == 0

@@ -55,8 +55,8 @@ def test_any_directed_graph(device, matrix, steps, wide):
         assert not has_hubs(graph)
         return
     if wide:
-        graph.offsets = graph.offsets.astype(np.uint64)
-        graph.in_offsets = graph.in_offsets.astype(np.uint64)
+        for side in graph.sides:
+            side.offsets = side.offsets.astype(np.uint64)
     for rows, edges in ((graph, matrix), (graph.turned(), matrix.T.tocsr())):
         lookups = DeviceLookups(rows)
         lookups.pairs.lookups = steps

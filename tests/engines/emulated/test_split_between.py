@@ -120,7 +120,7 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, thresholds):
                 assert one.m == wanted.m
                 for row, same in zip(rows_of(one), rows_of(wanted), strict=True):
                     np.testing.assert_array_equal(row, same)
-            columns = {x.tails.kept if x.tails else EVERY for x in made}
+            columns = {x.out.tails.kept if x.out.tails else EVERY for x in made}
             assert len(columns) == 1, "all devices keep as many columns of a row"
             kept += columns
             if share < 1:
@@ -301,18 +301,20 @@ def test_outer_edges_in_host_memory(monkeypatch, id_bits, sizes):
     source = GRAPHS["uniform"]
     placed = device_parts(source, sum(sizes), threshold=45)
     whole = shares_of(placed, sizes)
-    largest = max(share.outer.device_bytes for share in whole)
+    largest = max(share.out.outer.device_bytes for share in whole)
     few = budgets(placed, sizes, monkeypatch)[2]
-    few -= min(len(share.outer.columns) for share in whole)
+    few -= min(len(share.out.outer.columns) for share in whole)
     room = Room(few * len(placed), None, NOTHING)
     made = shares_of(placed, sizes, room)
-    assert any(share.outer.on_host for share in made)
+    assert any(share.out.outer.on_host for share in made)
     for share, wanted in zip(made, whole, strict=True):
-        assert share.outer.host_bytes == share.outer.on_host * 4 * len(
-            wanted.outer.columns
+        assert share.out.outer.host_bytes == share.out.outer.on_host * 4 * len(
+            wanted.out.outer.columns
         )
-        assert share.outer.device_bytes + share.outer.host_bytes <= largest
-        for array, same in zip(share.outer.arrays, wanted.outer.arrays, strict=True):
+        assert share.out.outer.device_bytes + share.out.outer.host_bytes <= largest
+        for array, same in zip(
+            share.out.outer.arrays, wanted.out.outer.arrays, strict=True
+        ):
             np.testing.assert_array_equal(array.get(), same.get())
     direction = ("auto", "push", "pull", "auto")[SIZES.index(sizes)]
     form = {"threshold": 45, "room": room, "direction": direction}
@@ -396,7 +398,7 @@ def test_the_plan_knows_domains_of_several_devices(device, id_bits, sizes, thres
         outer += sizes_of["outer"]
     assert used <= planned
     assert planned <= 1.3 * used + parts * SLACK
-    real = sum(4 * len(share.outer.columns) for share in made)
+    real = sum(4 * len(share.out.outer.columns) for share in made)
     assert outer == pytest.approx(real, rel=0.1)
     assert len(searches) == parts
 

@@ -86,7 +86,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     for k, share in enumerate((0, (0.4, 0.9)[turn % 2], 1)):
         room = Room(int(least + share * (every - least)), None, NOTHING)
         made, _ = resident_parts(source, parts, room=room)
-        tails = made[0].tails
+        tails = made[0].out.tails
         kept.append(tails.kept if tails else 1 << 30)
         pull_edges = ways[(turn + k) % 3]
         searches = DomainBitSearches(
@@ -136,7 +136,7 @@ def test_between_domains(
     rows = found_by(roots, source.n)
 
     def work(world, searches, members):
-        split = [member.tails is not None for member in members]
+        split = [member.out.tails is not None for member in members]
         return rows(world, searches, members), searches.tail_counts(), split
 
     every = searching(

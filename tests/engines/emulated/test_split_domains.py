@@ -71,7 +71,7 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
             assert part.m == wanted.m
             for row, same in zip(rows_of(part), rows_of(wanted), strict=True):
                 np.testing.assert_array_equal(row, same)
-        tails = {part.tails and part.tails.kept for part in rows}
+        tails = {part.out.tails and part.out.tails.kept for part in rows}
         assert len(tails) == 1, "all devices keep as many columns of a row"
         kept += [x or EVERY for x in tails]
         look(driver, source, some_roots(source, 2)[k % 2], records=k % 2 == 1)
@@ -97,7 +97,7 @@ def test_each_way_with_the_least_on_the_devices(monkeypatch):
         nearest[(every < 0).all(axis=0)] = -1
         for way in WAYS[k % 2 :: 2]:
             driver = resident_driver(source, parts, room=room, overrides=way)
-            kept = driver._parts[0].part.tails.kept
+            kept = driver._parts[0].part.out.tails.kept
             beyond = np.maximum(source.degrees - kept, 0)
             read = 0
             for depth, x in enumerate(look(driver, source, root, records=True).records):
@@ -130,7 +130,7 @@ def test_passes(monkeypatch, buffer_bytes):
 
     made = rank(SoloWorld())
     for found in (made, [part for parts in on_ranks(2, rank) for part in parts]):
-        assert len({part.tails.kept for part in found}) == 1
+        assert len({part.out.tails.kept for part in found}) == 1
         for part, wanted in zip(found, whole, strict=True):
             assert part.held_back
             for row, same in zip(rows_of(part), rows_of(wanted), strict=True):

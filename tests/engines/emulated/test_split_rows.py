@@ -48,14 +48,14 @@ def least_and_all(source):
 
 def rows_of(graph):
     """Columns of each row, both pieces."""
-    offsets, columns = graph.offsets.get().astype(np.int64), graph.columns.get()
+    offsets, columns = graph.out.offsets.get().astype(np.int64), graph.out.columns.get()
     heads = [columns[a:b] for a, b in pairwise(offsets)]
-    if graph.tails is None:
+    if graph.out.tails is None:
         return heads
-    starts = graph.tails.offsets.get().astype(np.int64)
-    for k in range(graph.tails.tailed):
-        tail = graph.tails.columns[starts[k] : starts[k + 1]]
-        assert not len(tail) or len(heads[k]) == graph.tails.kept
+    starts = graph.out.tails.offsets.get().astype(np.int64)
+    for k in range(graph.out.tails.tailed):
+        tail = graph.out.tails.columns[starts[k] : starts[k + 1]]
+        assert not len(tail) or len(heads[k]) == graph.out.tails.kept
         heads[k] = np.concatenate([heads[k], tail])
     return heads
 
@@ -72,14 +72,14 @@ def test_rows_from_little_to_all_of_them_on_the_device(name):
         graph = build(source, room=room, buffer_bytes=8000)
         assert graph.m == whole.m
         assert graph.held_back == (
-            0 if share > 1 else graph.m - graph.offsets.get()[-1]
+            0 if share > 1 else graph.m - graph.out.offsets.get()[-1]
         )
         for row, wanted in zip(rows_of(graph), rows_of(whole), strict=True):
             np.testing.assert_array_equal(row, wanted)
-        if graph.tails is None:
+        if graph.out.tails is None:
             continue
         assert graph.nbytes <= limit
-        kept.append(graph.tails.kept)
+        kept.append(graph.out.tails.kept)
         search = FastSearch(graph)
         for root in roots_of(made, 1):
             assert fault(made, root, search.search(root)) is None

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,7 +67,7 @@ GRAPHS = {
     "one edge": Tuples(5, [4], [1]),
     "no edge": Tuples(3, [], []),
 }
-ARRAYS = ("vertices", "numbers", "offsets", "columns", "at_least")
+ARRAYS = ("vertices", "numbers", "out.offsets", "out.columns", "at_least")
 SEED = 7  # of the permutation that the stores of these tests name
 
 
@@ -85,7 +86,7 @@ def same(found, source):
     assert (found.n, found.m, found.active) == (wanted.n, wanted.m, wanted.active)
     assert found.tuples == source.tuples
     for array in ARRAYS:
-        here, there = getattr(found, array), getattr(wanted, array)
+        here, there = attrgetter(array)(found), attrgetter(array)(wanted)
         np.testing.assert_array_equal(np.asarray(here), np.asarray(there), array)
     np.testing.assert_array_equal(np.asarray(found.tuple_degrees), source.ends)
 
@@ -141,8 +142,8 @@ def test_the_graph_of_directed_parts(tmp_path, name, parts, threshold):
     wanted = graph_of_store(one_way(tmp_path, source))
     made = graph_of_store(one_way(tmp_path, source, 3, parts, threshold))
     assert (made.n, made.m, made.active) == (wanted.n, wanted.m, wanted.active)
-    for array in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
-        ours, theirs = getattr(made, array), getattr(wanted, array)
+    for array in (*ARRAYS, "into.offsets", "into.columns", "tuple_degrees"):
+        ours, theirs = attrgetter(array)(made), attrgetter(array)(wanted)
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), array)
 
 
@@ -162,8 +163,8 @@ def test_directed_stores(tmp_path, monkeypatch, name, seed, buffer_bytes):
     monkeypatch.setattr(Store, "load_part", None)
     found = graph_of_store(store, buffer_bytes=buffer_bytes)
     assert found.directed
-    for array in (*ARRAYS, "in_offsets", "in_columns", "tuple_degrees"):
-        here, there = getattr(found, array), getattr(wanted, array)
+    for array in (*ARRAYS, "into.offsets", "into.columns", "tuple_degrees"):
+        here, there = attrgetter(array)(found), attrgetter(array)(wanted)
         np.testing.assert_array_equal(np.asarray(here), np.asarray(there), array)
     numbers = ("n", "m", "active", "tuples", "loops")
     for number in numbers:
@@ -356,12 +357,12 @@ def test_directed_arrays_of_many_edges(monkeypatch, name):
     ends = 2 * np.bincount(source.u, minlength=source.n)
     np.testing.assert_array_equal(held.tuple_degrees, ends)
     ids = np.asarray(held.vertices)
-    for offsets, columns, wanted in (
-        (held.offsets, held.columns, matrix),
-        (held.in_offsets, held.in_columns, matrix.T),
+    for side, wanted in (
+        (held.out, matrix),
+        (held.into, matrix.T),
     ):
         ones, shape = np.ones(held.m), (held.active, held.active)
-        rows = sp.csr_matrix((ones, columns[: held.m], offsets), shape=shape)
+        rows = sp.csr_matrix((ones, side.columns[: held.m], side.offsets), shape=shape)
         assert rows.has_sorted_indices
         assert (rows != wanted.tocsr()[ids][:, ids]).nnz == 0
     back = graph.reversed()
@@ -395,7 +396,7 @@ def test_directed_tuples_in_passes(monkeypatch, buffer_bytes):
     made = device_build.build(source, directed=True, buffer_bytes=buffer_bytes)
     assert (made.m, made.tuples) == (matrix.nnz, source.tuples)
     assert made.loops == np.count_nonzero(source.u == source.v)
-    held = np.ones(made.m), made.in_columns[: made.m], made.in_offsets
+    held = np.ones(made.m), made.into.columns[: made.m], made.into.offsets
     found = sp.csr_matrix(held, shape=(made.active, made.active))
     ids = np.asarray(made.vertices)
     assert (found != matrix.T.tocsr()[ids][:, ids]).nnz == 0

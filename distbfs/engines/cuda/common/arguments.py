@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from distbfs.device.structures import structure
-from distbfs.partition.share import Share
+from distbfs.partition.share import Rows, Share
+
+
+def row_arguments(rows: Rows) -> dict[str, Any]:
+    """Return the members of structures that describe rows; see tails.cuh."""
+    members: dict[str, Any] = {"row": rows.offsets, "adj": rows.columns}
+    if (tails := rows.tails) is not None:
+        # in columns from those on the device, modulo 2^62
+        far = (tails.columns.ctypes.data - rows.columns.data.ptr) % (1 << 64) >> 2
+        members |= {"tail_row": tails.offsets, "far": far, "tailed": tails.tailed}
+    return members
 
 
 def arguments(
@@ -26,12 +36,12 @@ def arguments(
     value that is not a member.
     """
     kind = structure(source, name, definitions)
-    in_row, in_adj = graph.pulled
+    into = row_arguments(graph.into)
     known = {
-        "row": graph.offsets,
-        "adj": graph.columns,
-        "in_row": in_row,
-        "in_adj": in_adj,
+        **row_arguments(graph.out),
+        **{f"in_{name}": value for name, value in into.items()},
+        "tail_count": graph.out.held_back,
+        "in_tail_count": graph.into.held_back,
         "numbers": graph.numbers,
         "members": graph.members,
         "vertices": graph.vertices,

@@ -149,7 +149,7 @@ class GraphEngine(Engine, ABC):
 
     def on_graph(self, graph: Share) -> ById:
         """Prepare the searches of a graph in device memory."""
-        if graph.tails is not None:
+        if graph.out.tails is not None:
             raise UsageError(
                 f"engine {self.name} needs the whole graph on the device, and "
                 f"{graph.held_back} of its edges are in host memory; use xbfs"

@@ -29,7 +29,5 @@ def above(graph: Share, degree: int) -> int:
 
 def sum_of_rows(graph: Share, number: int) -> Ids:
     """Return a vertex's number of outgoing and incoming edges together, int64 [1]."""
-    count: Ids = graph.row_lengths(number, number + 1)
-    if graph.directed:
-        count = count + graph.row_lengths(number, number + 1, incoming=True)
-    return count
+    sides = [side.lengths(number, number + 1) for side in graph.sides]
+    return np.sum(sides, axis=0)

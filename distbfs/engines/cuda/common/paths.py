@@ -80,14 +80,13 @@ class DeviceCounter:
     def _arguments(self) -> Record:
         """Allocate the arrays that all counts share; return the arguments."""
         cp, graph = cuda.cupy(), self._graph
-        row, adj = graph.pulled
         values, *bits = (
             cp.empty(max(graph.active, 1), dtype)
             for dtype in (np.uint64, np.uint32, np.uint32)
         )
         return structure(SOURCE, "Paths")(
-            row=row,
-            adj=adj,
+            row=graph.into.offsets,
+            adj=graph.into.columns,
             values=values,
             paths=values,
             bits=bits,

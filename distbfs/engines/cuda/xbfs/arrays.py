@@ -48,7 +48,6 @@ from distbfs.engines.cuda.xbfs.search_table import (
     words_of,
 )
 from distbfs.engines.cuda.xbfs.windows import place_windows
-from distbfs.graph.device_graph import Tails
 from distbfs.partition.share import GRANULE, Share
 from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids
@@ -105,7 +104,7 @@ class Arrays:
         pruned: bool = False,
     ) -> None:
         self.graph = g = share
-        self.grid, self._between = cuda.multiprocessors(), g.outer is not None
+        self.grid, self._between = cuda.multiprocessors(), g.out.outer is not None
         self.names, shares = g.ids, g.layout.parts if g.wide else 0
         # of devices that have positions among the columns; which this is
         # mutant: g.device -> 0 : test_masked_domains::test_one_domain
@@ -113,7 +112,7 @@ class Arrays:
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
-        self.offset = programs.word_of(g.offsets)
+        self.offset = programs.word_of(g.out.offsets)
         self._module = programs.Module(KERNELS / "prepare.cu")
         hubs, self.mean_next, pieces = self._degrees(g.domain.lanes)
         self._trees = g.trees if pruned else None
@@ -149,12 +148,11 @@ class Arrays:
             shares=shares,
             parents=parents,
             rows=ROWS,
+            # a form for tails may search without them
+            kept=NO_LIMIT if g.out.tails is None else g.out.tails.kept,
             last=NO_LIMIT,
         )
         self.held = self.params.held
-        self.params.kept = NO_LIMIT  # a form for tails may search without them
-        if g.tails is not None:
-            self._point_at_tails(g.tails, g.in_tails)
         self._overrides = overrides
         self._make_neighbours()
         self._cuts: tuple[int, int] = (0, 0)
@@ -235,16 +233,6 @@ class Arrays:
         for name in ("snapshot", "next_snapshot", "by_first", "next_by_first"):
             self.held[name].fill(0)
 
-    def _point_at_tails(self, tails: Tails, incoming: Tails | None) -> None:
-        """Set the arguments of tails; incoming: those of rows that pulls read."""
-        p = self.params
-        p.set(tail_row=tails.offsets, tailed=tails.tailed, kept=tails.kept)
-        p.far, p.tail_count = tails.from_column(p.adj), len(tails.columns)
-        if incoming is not None:
-            p.set(in_tail_row=incoming.offsets, in_tailed=incoming.tailed)
-            p.in_far = incoming.from_column(p.in_adj)
-            p.in_tail_count = len(incoming.columns)
-
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
         self._make_results("level_wide", levels=True, wide=True)
@@ -283,12 +271,12 @@ class Arrays:
         self.params.pull_edges = limits.pull_edges
         # limits that are given decide alone; with tails, reading them counts more
         forced = {"mark_edges", "pull_edges"} & set(self._overrides)
-        self.params.growth = 0 if forced or self.graph.tails is not None else GROWTH
+        self.params.growth = 0 if forced or self.graph.out.tails is not None else GROWTH
         self.params.row_edges = ROW_EDGES * self.grid * WARPS
         self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
         self.params.pull_tails = NO_TAILS
-        if self.graph.tails is not None:
-            self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
+        if (tails := self.graph.out.tails) is not None:
+            self.params.pull_tails = pull_tails(m, tails.kept)
         self.params.set(**self._overrides)
 
     def take_near(self) -> None:
@@ -324,7 +312,7 @@ class Arrays:
             self.params.blocks > RESULT_BLOCKS * self.grid
             or RESULT_BLOCKS * self._block_bytes > self._most_shared
             or self.offset != "u32"
-            or self.graph.tails is not None
+            or self.graph.out.tails is not None
         ):
             return ()
         coded = trees is not None and trees.count > UNCODED * threads
@@ -390,11 +378,11 @@ class Arrays:
         self.squares, self.longest = 0.0, 0
         if not g.active:
             return 0, 1.0, 1
-        rest = 0 if g.tails is None else g.tails.tailed
-        long = g.row_lengths(0, rest).astype(np.float64)
-        tails = float(long @ g.row_lengths(0, rest, incoming=True))
+        rest = 0 if g.out.tails is None else g.out.tails.tailed
+        long = g.out.lengths(0, rest).astype(np.float64)
+        tails = float(long @ g.into.lengths(0, rest))
         top = min(g.active, MOST_HUBS + 1)
-        degrees = g.row_lengths(0, top)
+        degrees = g.out.lengths(0, top)
         self.longest = int(max(degrees.max(), long.max(initial=0)))
         if g.directed:  # which numbers follow only in the mean: see device_graph.py
             degrees = np.cumsum(degrees) // np.arange(1, top + 1)
@@ -406,7 +394,7 @@ class Arrays:
             hubs = max(hubs, int(own[-1]) + 1 if len(own) else 0)
         hubs = min(hubs, MOST_HUBS)
         total, longest = cp.zeros(1, dtype=cp.float64), cp.zeros(1, np.uint32)
-        rows = uints(g.offsets), uints(g.pulled[0])
+        rows = uints(g.out.offsets), uints(g.into.offsets)
         self._run("lengths", *rows, rest, hubs, g.active, total, longest)
         self.squares, most = float(total.get()[0]) + tails, int(longest.get()[0])
         self.longest = max(self.longest, most)
@@ -427,13 +415,13 @@ class Arrays:
         some = seen is not None or g.directed
         pulled = seen and seen.pulled
         bits: Any = np.uint64(0) if pulled is None else pulled.bits
-        into, columns = g.pulled
+        into = uints(g.into.offsets)
         names: Any = np.uint64(0) if p.shares else self.names
         for k, column in enumerate((held["first"], *held["column"])):
             self._run(
                 "columns",
-                uints(into),
-                columns,
+                into,
+                g.into.columns,
                 bits,
                 names,
                 g.active,
@@ -456,7 +444,7 @@ class Arrays:
             ends = np.uint64(0) if pulled is None else pulled.ends
             bare = self._make("bare", bare=True)["bare"]
             count = cuda.cupy().zeros(1, np.uint32)
-            self._run("bares", uints(into), ends, g.active, bare, count)
+            self._run("bares", into, ends, g.active, bare, count)
             p.bare_count = int(count.get()[0])
             if self._between:
                 p.set(bare=None, unentered=bare)
@@ -466,12 +454,12 @@ class Arrays:
 
         bits: a bit for each column that pulls read; address 0 if all are visible
         """
-        g, p, tails = self.graph, self.params, self.graph.pulled_tails
+        g, p, tails = self.graph, self.params, self.graph.into.tails
         tail_seen = p.in_tail_seen if g.directed else p.tail_seen
         more = self._make("more", bare=True)["more"]
         self._run(
             "with_more",
-            uints(g.pulled[0]),
+            uints(g.into.offsets),
             bits,
             np.uint64(0) if tails is None else tails.offsets,
             np.uint64(tail_seen or 0),
@@ -491,7 +479,7 @@ class Arrays:
         """Choose the columns that pulls read with a window each (windows.py)."""
         g, p, held = self.graph, self.params, self.held
         forced, p.window_words = self._overrides.get("window_words"), 0
-        if self.offset != "u32" or g.tails is not None:
+        if self.offset != "u32" or g.out.tails is not None:
             return
         later = zip(held["column"], self._shape.listed, strict=True)
         columns = [(held["first"], g.active), *later]
@@ -507,11 +495,11 @@ class Arrays:
         g, p = self.graph, self.params
         counts = cuda.cupy().zeros(rows, np.uint32)
         if p.active < p.every:
-            tail = 0 if g.tails is None else g.tails.columns.ctypes.data
+            tail = 0 if g.out.tails is None else g.out.tails.columns.ctypes.data
             self._run(
                 "leaves",
-                uints(g.offsets),
-                g.columns,
+                uints(g.out.offsets),
+                g.out.columns,
                 np.uint64(p.seen or 0),
                 np.uint64(p.tail_row or 0),
                 np.uint64(tail or 0),
@@ -558,8 +546,8 @@ class Arrays:
         """
         g, words = self.graph, self._words
         weight = zeros(words)
-        into, columns = g.pulled
-        self._run("weights", uints(into), columns, g.active, hubs, words, weight)
+        into = uints(g.into.offsets), g.into.columns
+        self._run("weights", *into, g.active, hubs, words, weight)
         out: Array = weight[:words].get().astype(np.float64)
         return out
 
@@ -589,8 +577,8 @@ class Arrays:
         if p.hubs:
             self._run(
                 "splits",
-                uints(g.offsets),
-                g.columns,
+                uints(g.out.offsets),
+                g.out.columns,
                 p.hubs,
                 p.cuts,
                 made["range"],

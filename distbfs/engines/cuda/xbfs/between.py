@@ -70,7 +70,7 @@ class BetweenLevels(BetweenShare):
         # looked at for questions so far, and at once; edge checks of pushes
         self._pushed = self._left = False
         self._asked = self._checked = 0
-        self._span = len(part.asked.columns)
+        self._span = len(part.into.outer.columns)
         self._outer = Work()
 
     def start(
@@ -147,7 +147,8 @@ class BetweenLevels(BetweenShare):
     def _mark_front(self) -> None:
         """Mark the frontier for the rounds of a push; see ``post`` in between_outer."""
         cuda.clear(self._held["front"])
-        self.params.edges_from, self.params.edges_to = 0, len(self.part.outer.columns)
+        p = self.params
+        p.edges_from, p.edges_to = 0, len(self.part.out.outer.columns)
         self._run("front")
 
     def _box(self, kernel: str) -> None:
@@ -182,7 +183,7 @@ class BetweenLevels(BetweenShare):
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
         with self.device:
-            left = self._asked < len(self.part.asked.columns)
+            left = self._asked < len(self.part.into.outer.columns)
             self._boxed = bool(self._outer.open) and left
             if self._boxed and self.in_rounds:
                 self._ask_some()
@@ -192,7 +193,7 @@ class BetweenLevels(BetweenShare):
 
     def _ask_some(self) -> None:
         """Put questions for the next outer edges into boxes, as many as fit."""
-        p, every = self.params, len(self.part.asked.columns)
+        p, every = self.params, len(self.part.into.outer.columns)
         p.edges_from = self._asked
         while True:
             p.edges_to = min(self._asked + self._span, every)

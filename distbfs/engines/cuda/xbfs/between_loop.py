@@ -80,7 +80,7 @@ class BetweenLoop:
     def _launch(self, *, masked: bool) -> programs.Launch:
         """Return the kernel, loaded at first use."""
         if masked not in self._launches:
-            arrays, split = self._search.arrays, self._search.part.tails is not None
+            arrays, split = self._search.arrays, self._search.part.out.tails is not None
             needs = {"SPLIT": split, "MASKED": masked}
             form = sources.serving(SOURCE, self._exact, needs)
             module = self._memory.module(SOURCE, **dict(form))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.seen import SeenEdges, SeenPart
+from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs, sources
 from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
@@ -106,7 +106,7 @@ class BetweenShare(ShareSearch):
         shape = BetweenShape(
             words=arrays.params.words,
             parts=parts,
-            targets=len(part.outer.targets),
+            targets=len(part.out.outer.targets),
             normals=part.normals,
             delegates=d,
             owned=len(part.owned),
@@ -114,7 +114,7 @@ class BetweenShare(ShareSearch):
             directed=part.directed,
         )
         made = allocate(shape.messages() | shape.table(), cp.zeros)
-        split = part.tails is not None
+        split = part.out.tails is not None
         self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
         # what the host reads lies together
         self._control = made.pop("counts")
@@ -146,7 +146,7 @@ class BetweenShare(ShareSearch):
             is_owned=self._owned_bits(),
             homes=cp.asarray(domains.homes().astype(np.uint32)),
             sent_words=shape.sent_words,
-            edges_to=len(part.outer.columns),
+            edges_to=len(part.out.outer.columns),
             normals=part.normals,
             slots=part.slots,
             dwords=2 * mask_words(d),
@@ -176,10 +176,8 @@ class BetweenShare(ShareSearch):
     def _outer_edges(self) -> dict[str, Any]:
         """Return the arrays of outer edges by their names in between.cuh."""
         made: dict[str, Any] = {}
-        outer = {"outer": self.part.outer}
-        if self.part.incoming is not None:
-            outer["in"] = self.part.incoming
-        for side, edges in outer.items():
+        for side, rows in zip(("outer", "in"), self.part.sides, strict=False):
+            edges = rows.outer
             names = [f"{side}_{x}" for x in ("offsets", "columns", "targets")]
             names.append("starts" if side == "outer" else "in_starts")
             starts = cuda.cupy().asarray(edges.starts.astype(np.uint32))
@@ -209,11 +207,11 @@ class BetweenShare(ShareSearch):
         flags[self.part.normals : self.part.normals + len(some)] = some
         return bitmap(flags)
 
-    def see(self, view: SeenPart | None) -> None:
+    def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None means all."""
         with self.device, cuda.memory_of("a masked search"):
-            self.arrays.see(None if view is None else view.inner)
-            self._show(None if view is None else view.outer)
+            self.arrays.see(view)
+            self._show(view and view.outer)
             self.masked = view is not None
             self._load(counting=False)
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
@@ -222,10 +220,9 @@ class BetweenShare(ShareSearch):
         """Set the visible outer edges, None for all, and leaves by inner ones."""
         leaves, has_leaves = self._leaves()
         self.params.set(leaves=leaves, has_leaves=has_leaves)
-        self._show_side("", self.part.outer, outer)
-        if self.part.incoming is not None:
-            incoming = None if outer is None else outer.incoming
-            self._show_side("in_", self.part.incoming, incoming)
+        self._show_side("", self.part.out.outer, outer)
+        if self.part.directed:
+            self._show_side("in_", self.part.into.outer, outer and outer.pulled)
 
     def _show_side(self, side: str, outer: Outer, seen: SeenEdges | None) -> None:
         """Set the visible ones of a set of outer edges, None for all."""

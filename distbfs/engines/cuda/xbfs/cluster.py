@@ -94,8 +94,8 @@ class ClusterSearch:
         module.kernel("records")(
             8 * cuda.multiprocessors(),
             256,
-            uints(graph.offsets),
-            graph.columns,
+            uints(graph.out.offsets),
+            graph.out.columns,
             np.uint32(graph.active),
             bits,
             self.params.held["record"],

@@ -29,10 +29,10 @@ def has_hubs(graph: Share) -> bool:
 
     Without such vertices, few pairs have paths that lookups find.
     """
-    if not graph.active or graph.tails is not None:
+    if not graph.active or graph.out.tails is not None:
         return False
-    rows = (graph.row_lengths(0, 1, incoming=into)[0] for into in (False, True))
-    return max(rows) ** 2 >= graph.active
+    longest = max(side.lengths(0, 1)[0] for side in graph.sides)
+    return longest**2 >= graph.active
 
 
 class DeviceLookups:

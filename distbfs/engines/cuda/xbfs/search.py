@@ -70,7 +70,7 @@ class FastSearch(ShareSearch, WholeSearch):
             super().__init__(a, in_ids=in_ids, levels=levels)
             self._cluster: ClusterSearch | None = None
             narrow = graph.active and suits(graph, a.mean_next)
-            if narrow and direction == "auto" and graph.tails is None:
+            if narrow and direction == "auto" and graph.out.tails is None:
                 if levels:
                     a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)

@@ -94,7 +94,7 @@ def level_records(
             counts += share.level_counts(levels)
     (sizes, searched), counts = world.allreduce(sizes), world.allreduce(counts)
     extras = {"hub_looks": counts[1].tolist(), PRUNED: (sizes - searched).tolist()}
-    if first.graph.tails is not None:
+    if first.graph.out.tails is not None:
         extras |= tail_counts(counts)
     log, left = [], first.vertices
     for k in range(1, levels):
@@ -185,7 +185,7 @@ class ShareSearch:
         if key not in self._forms:
             needs = {
                 "COUNT": records,
-                "SPLIT": self.graph.tails is not None,
+                "SPLIT": self.graph.out.tails is not None,
                 "MASKED": self.masked,
             }
             self._forms[key] = sources.serving(self.source, self.exact, needs, may)
@@ -197,7 +197,7 @@ class ShareSearch:
         p = self.own
         one_way = p.push_only or p.pull_only
         asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
-        return self.graph.tails is None and not asked
+        return self.graph.out.tails is None and not asked
 
     def _owned(self, ids: Ids) -> Ids:
         """Return the local ids of the vertices that the device owns, int64."""

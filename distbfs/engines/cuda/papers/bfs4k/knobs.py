@@ -38,7 +38,7 @@ def degrees_of(graph: Share) -> Degrees:
     """Compute the degree statistics of a graph in device memory."""
     if not graph.active:
         return Degrees(0.0, 0.0, 0)
-    degrees = graph.row_lengths(0, graph.active)
+    degrees = graph.out.lengths(0, graph.active)
     return Degrees(float(degrees.mean()), float(degrees.std()), int(degrees.max()))
 
 

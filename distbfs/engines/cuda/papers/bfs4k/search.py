@@ -116,7 +116,7 @@ class Bfs4kSearch(ResidentSearch):
         # mutant: k6 // 32 -> 1 : test_k6_shares_a_table_between_warps
         p.group_warps, p.turns, p.extended = k6 // 32, k.k7 or 0, bool(k.ext)
         p.piece_capacity = p.hubs + m // p.slice + 1 if p.hubs else 0
-        near = p.alone * (2 * self.graph.offsets.dtype.itemsize + 16)
+        near = p.alone * (2 * self.graph.out.offsets.dtype.itemsize + 16)
         self.shared = min(max(SHARED, near + LEAST_TABLE), cuda.shared_limit() - STATIC)
         far = self.shared - 4 * WARPS * LOCAL * 32
         # mutant: * k6 // THREADS -> // 32 : test_k6_shares_a_table_between_warps
@@ -124,7 +124,7 @@ class Bfs4kSearch(ResidentSearch):
         p.table_alone = bits_of(self.shared - near)
 
     def _prepare(self, *, counting: bool) -> programs.Launch:
-        offset = programs.word_of(self.graph.offsets)
+        offset = programs.word_of(self.graph.out.offsets)
         module = programs.Module(
             SOURCE, OFFSET=offset, COUNT=int(counting), CLAIM=int(self._claim)
         )
