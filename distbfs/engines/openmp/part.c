@@ -178,7 +178,7 @@ void part_start(part_state *s) {
                               .missed = -1, .queued = 1};
     search_state *state = &s->state;
     choose_dense_team(state);
-    state->count = visit_roots(g, 0, 0);
+    state->count = visit_roots(g, 0);
     s->front_delegates = 0;
     for (int64_t k = 0; k < state->count; k++) {
         const uint32_t v = state->queue[k];

@@ -29,13 +29,14 @@ from distbfs.graph.trees import first_tree, trees_last
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
-METHODS = ("fast", "push", "hybrid", "ordered")  # each of a file of its name
+METHODS = ("fast", "push", "hybrid", "ordered")
 BOTH_ENDS = "both_ends"
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
 TREES = "trees"  # what a record calls a level that no vertex of the core is in
 STOPPED = -2
+NOBODY: Ids = np.zeros(0, dtype=np.int64)
 
 
 COUNTS = ("frontier", "checks", "found", "seconds")
@@ -53,14 +54,16 @@ def prepare(
 ) -> ctypes.CDLL:
     """Load or compile the library of a method; masked: whether it tests edge bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    library = cc.load(source_of(method), OFFSET=offset, MASKED=int(masked))
-    getattr(library, f"search_{method}").restype = ctypes.c_int64
+    source = source_of(method)
+    library = cc.load(source, OFFSET=offset, MASKED=int(masked))
+    getattr(library, f"search_{source.stem}").restype = ctypes.c_int64
     return library
 
 
 def source_of(method: str) -> Path:
-    """Return the C file of a method, or of BOTH_ENDS."""
-    return Path(__file__).with_name(f"{method}.c")
+    """Return the C file of a method, or of BOTH_ENDS; hybrid has pushes alone, too."""
+    name = "hybrid" if method == "push" else method
+    return Path(__file__).with_name(f"{name}.c")
 
 
 def first_of(rows: CSR, active: int) -> Array:
@@ -123,7 +126,7 @@ class OpenMPWhole:
                 "use more parts"
             )
         self._threads = threads
-        self._direction = DIRECTIONS[direction]
+        self._direction = DIRECTIONS["push" if method == "push" else direction]
         self._method = method
         self._choose(part)
         self._ordered = method == "ordered"
@@ -136,7 +139,7 @@ class OpenMPWhole:
         self._numbers: Array = arrays.pop("numbers")
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         # roots of the last search that the next one leaves alone: no edge enters them
-        self._isolated: Root | None = None
+        self._isolated = NOBODY
         self._graph = self._prepare(part, arrays)
         self._close(part)
         self._trees = self._trees_of(part)
@@ -146,7 +149,8 @@ class OpenMPWhole:
         offset_bytes = part.nn.offsets.itemsize
         masked = part.nn.bits is not None
         self._library = prepare(self._method, offset_bytes, masked=masked)
-        self._function = getattr(self._library, f"search_{self._method}")
+        name = f"search_{source_of(self._method).stem}"
+        self._function = getattr(self._library, name)
         self._both_ends = partial(prepare, BOTH_ENDS, offset_bytes, masked=masked)
 
     def see(self, part: Part) -> None:
@@ -217,32 +221,30 @@ class OpenMPWhole:
         stop: Stop | None = None,
     ) -> WholeResult:
         """Search from ids; raise SearchStopped when ``stop`` returns True."""
-        if self._isolated is not None:
-            self._write(self._isolated, -1, -1)
-            self._isolated = None
-        number, alone = self._numbers_of(root)
-        if number is None:
-            return self._nowhere(root, records=records)
-        self._leave_trees(root, until)
+        self._write(self._isolated, -1, -1)
+        ids = np.atleast_1d(root)
+        numbers = self._numbers[ids]
+        edged = numbers < self._active
+        roots, alone = numbers[edged], ids[~edged]
+        # mutant: self._graph.closed -> False : test_roots_that_no_edge_enters
+        self._isolated = ids if len(alone) or self._graph.closed else NOBODY
+        self._leave_trees(roots, until)
+        self._graph.roots = cc.pointer(roots)
+        self._graph.root_count = len(roots)
         targets = self._targets(until)
         self._graph.depth = NO_LIMIT if until.depth is None else until.depth
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        # mutant: self._graph.closed -> False : test_roots_that_no_edge_enters
-        if alone is not None or self._graph.closed:
-            self._isolated = root
         call = LongCall.again(self._library, stop)
         self._graph.stop = call.stop
         try:
             levels = call(
                 self._function,
                 ctypes.byref(self._graph),
-                ctypes.c_uint32(number),
                 ctypes.c_int(self._threads),
                 ctypes.c_int(self._direction),
                 cc.pointer(log if records else None),
-                ctypes.c_int64(len(log)),
             )
         except BaseException:  # perhaps during a level
             self._marks[:] = 0
@@ -252,9 +254,11 @@ class OpenMPWhole:
             raise SearchStopped("the search was stopped between two levels")
         if levels < 0:
             raise OutOfMemory("no memory for the queues of a search")
+        if not len(roots):
+            levels = 1
         level_records = self._records(log, levels) if records else []
         order = self._order()
-        if alone is not None:
+        if len(alone):
             self._write(alone, 0, alone)
             if order is not None:
                 order = np.concatenate([alone, order])
@@ -297,16 +301,14 @@ class OpenMPWhole:
         ids = self._vertices[graph.held["queue"][0][:length]]
         return ShortestPath(ids.astype(np.int64), checks.value)
 
-    def _leave_trees(self, root: Root, until: Until) -> None:
+    def _leave_trees(self, roots: Array, until: Until) -> None:
         """Leave trees out of the levels of a search, if it reaches all of them.
 
-        A single root may be in a tree, the roots of a set may not.
+        A single root, a number, may be in a tree, several may not.
         """
         core, graph = self._active - self._trees, self._graph
-        whole = until.depth is None and until.targets is None
-        if not whole or (
-            isinstance(root, np.ndarray) and (self._numbers[root] >= core).any()
-        ):
+        whole = until.depth is None and until.targets is None and len(roots) > 0
+        if not whole or (len(roots) > 1 and (roots >= core).any()):
             core = self._active
         if core != graph.active:
             # mutant: = -1 -> = 0 : test_searches_with_and_without_trees_in_turn
@@ -339,36 +341,6 @@ class OpenMPWhole:
             )
             for k in range(levels)
         ]
-
-    def _numbers_of(self, root: Root) -> tuple[int | None, Ids | None]:
-        """Return (number of the first root with edges or None, ids of those without).
-
-        Sets the C structure's fields for a set. Returns no ids if all roots have edges,
-        or none has.
-        """
-        self._graph.roots, self._graph.root_count = None, 0
-        if not isinstance(root, np.ndarray):
-            number = int(self._numbers[root])
-            return (number if number < self._active else None), None
-        numbers = self._numbers[root]
-        edged = numbers < self._active
-        self._roots = numbers[edged]
-        if not len(self._roots):
-            return None, None
-        self._graph.roots = self._roots.ctypes.data
-        self._graph.root_count = len(self._roots)
-        return int(self._roots[0]), None if edged.all() else root[~edged]
-
-    def _nowhere(self, root: Root, *, records: bool) -> WholeResult:
-        """Return the result of a search from vertices without edges."""
-        if self._active:
-            self._unreach()
-        self._isolated = root
-        self._write(root, 0, root)
-        order = np.atleast_1d(np.asarray(root, dtype=np.int64))
-        alone = [LevelRecord(MODES[0], len(order), 0, 0, 0.0)] if records else []
-        queue = order if self._ordered else None
-        return WholeResult(self._level, self._parent, 1, records=alone, order=queue)
 
     def _targets(self, until: Until) -> Array:
         """Return the numbers of the targets; none if one is unreachable."""
