@@ -44,19 +44,8 @@ from distbfs.types import Array, Choice, Ids, Root, Words
 SOURCE = Path(__file__).with_name("part.c")
 PIECES_EACH = 8  # as in part.c
 LONG = 1 << 20  # edges of a part from which on Ctrl-C is heard during levels
+LASTING = ("advance", "items", "send")  # what a level spends its time in
 MOST = 1 << 31  # numbers, and results, of a part
-POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
-FUNCTIONS = {  # of part.c: result type, and argument types after the state
-    **dict.fromkeys(("count", "join", "mark", "start", "hear", "finish"), (None, ())),
-    "items": (NUMBER, (ctypes.c_int,)),
-    "send": (None, (ctypes.c_int,)),
-    "placed": (NUMBER, ()),
-    "answer": (None, (NUMBER, POINTER, NUMBER, ctypes.c_int)),
-    "work": (None, (POINTER, POINTER)),
-    "advance": (NUMBER, (ctypes.c_int, ctypes.c_int)),
-    "accept": (None, (POINTER,)),
-    "take": (None, (NUMBER, POINTER, NUMBER)),
-}
 OF_STATE = ("fresh", "has_outer", "may_ask", "counts", "starts")  # not of the graph
 NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint64)
@@ -99,8 +88,6 @@ def array_table(
         "fresh": ArrayPlan(np.uint64, mask_words(shape.delegates)),
         "marks": ArrayPlan(np.uint8, 64 * words),
         "queue": [ArrayPlan(np.uint32, active + 1)] * 2,
-        "prices": ArrayPlan(np.float64, 2),
-        "sums": ArrayPlan(np.int64, 5),
         "work": ArrayPlan(np.int64, COUNTS),
     }
     if parents:
@@ -190,8 +177,6 @@ class OpenMPPart:
         self._marked: Array = arrays["marks"]
         self._enterable: Words = arrays["enterable"]
         self._fresh: Array = arrays["fresh"]
-        self._prices: Array = arrays.pop("prices")
-        self._sums: Array = arrays.pop("sums")
         self._work: Array = arrays.pop("work")
         self._starts: Array = arrays.get("starts", NOBODY)
         offsets = [
@@ -199,7 +184,7 @@ class OpenMPPart:
         ]
         self._isolated = NOBODY  # local ids of roots without edges
         self._first, self._lost, self._room = True, 0, 0
-        self._front = self._open = self._sent = 0
+        self._sent = 0
         self._checks: list[int] = []
         self._items: Array = NO_ITEMS
         own = {name: arrays.pop(name) for name in OF_STATE if name in arrays}
@@ -217,7 +202,6 @@ class OpenMPPart:
             ranks=placement.ranks,
             threads=threads,
         )
-        self._self = ctypes.addressof(self._state)
         self._joined = bool(offsets)
         self._rows, self._pulled = part.dd, part.into["dd"]
         if offsets:
@@ -253,11 +237,11 @@ class OpenMPPart:
         self._take(side)
         offsets[0] = 0
         self._state.set(graph={"offsets": offsets})
-        self._library.part_count(self._self)
+        self._call("count")
         np.cumsum(offsets, out=offsets)
         columns = cc.aligned_empty(int(offsets[-1]), np.uint32)
         self._state.set(graph={"columns": columns})
-        self._library.part_join(self._self)
+        self._call("join")
         return CSR(offsets, columns)
 
     def _load(self, part: Part, offsets: Array) -> None:
@@ -266,9 +250,6 @@ class OpenMPPart:
         self._library = cc.load(
             SOURCE, **self._definitions, OFFSET=offset, MASKED=masked
         )
-        for name, (result, arguments) in FUNCTIONS.items():
-            function = getattr(self._library, f"part_{name}")
-            function.restype, function.argtypes = result, (POINTER, *arguments)
         self._take({**part.out, "in_nn": part.pulled})
 
     def _take(self, side: Mapping[str, CSR]) -> None:
@@ -323,14 +304,14 @@ class OpenMPPart:
             }
         )
         if len(self._starts):
-            self._library.part_mark(self._self)
+            self._call("mark")
 
     def _seen(self, side: Mapping[str, CSR], rows: CSR) -> SeenRows:
         """Return inner rows with the bits of the edges in the rows of subgraphs."""
         bits = np.zeros(mask_words(rows.edges), np.uint64)
         self._take(side)
         self._state.set(graph={"seen": bits, "offsets": rows.offsets})
-        self._library.part_join(self._self)
+        self._call("join")
         return SeenRows(rows.offsets, rows.columns, bits)
 
     def start(
@@ -364,29 +345,28 @@ class OpenMPPart:
             targets=wanted.copy(),
             target_count=len(wanted),
         )
-        self._library.part_start(self._self)
+        self._call("start")
         self._first = True
 
     def work(self) -> Ids:
         """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
-        prices, sums = self._prices, self._sums
-        self._library.part_work(self._self, prices.ctypes.data, sums.ctypes.data)
-        normals, delegates, left, self._front, self._open = sums.tolist()
+        self._call("work")
+        state = self._state
         self._work[:] = Work(
-            normals=normals + len(self._isolated) * self._first,
-            delegates=0 if self.part.index else delegates,
-            nn=self._front,
-            dd_forward=math.ceil(prices[0]),
-            dd_u=math.ceil(prices[1]),
-            targets=left + self._lost,
-            open=self._open,
+            normals=state.front_normals + len(self._isolated) * self._first,
+            delegates=0 if self.part.index else state.front_delegates,
+            nn=state.front_outer,
+            dd_forward=math.ceil(state.state.push_price),
+            dd_u=math.ceil(state.state.pull_price),
+            targets=state.target_count + self._lost,
+            open=state.open,
         )
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
         """Run a level; return edge checks; a pull adds those of its questions later."""
         self._first = False
-        pushes = bool(self._front) and choice[OUTER] == "push"
+        pushes = self._state.front_outer > 0 and choice[OUTER] == "push"
         offer.normals(self._bins(asks=False) if pushes else Bins(NO_ITEMS, None))
         self._checks = [self._sent if pushes else 0, 0]
         try:
@@ -398,12 +378,13 @@ class OpenMPPart:
         offer.bits(self._fresh)
         return self._checks
 
-    def _call(self, name: str, *arguments: int) -> Any:
-        """Call a function of part.c that may take long."""
+    def _call(self, name: str, *values: Any) -> int:
+        """Call a function of part.c, which returns a whole number or nothing."""
         function: Any = getattr(self._library, f"part_{name}")
-        if self.part.edges >= LONG:
+        function.restype = ctypes.c_int64
+        if name in LASTING and self.part.edges >= LONG:
             function = partial(LongCall(self._library), function)
-        return function(self._self, *arguments)
+        return int(function(ctypes.byref(self._state), *cc.arguments(*values)))
 
     def _bins(self, *, asks: bool) -> Bins:
         """Return the items that the frontier pushes, or that unvisited vertices ask."""
@@ -427,7 +408,7 @@ class OpenMPPart:
 
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
-        if not self._open:
+        if not self._state.open:
             return Bins(NO_ITEMS, None)
         asked = self._bins(asks=True)
         self._checks[0] = self._sent
@@ -437,27 +418,23 @@ class OpenMPPart:
         """Return the answers to other parts, as items, before ``accept``."""
         if not questions:
             return Bins(NO_ITEMS, None)
-        self._library.part_hear(self._self)
+        self._call("hear")
         for writes in (0, 1):
             if writes:
-                self._make_room(self._library.part_placed(self._self))
+                self._make_room(self._call("placed"))
             for rank, items in questions:
-                size, address = len(items), items.ctypes.data
-                self._library.part_answer(self._self, rank, address, size, writes)
+                self._call("answer", rank, items, len(items), writes)
         return self._filled()
 
     def accept(self, bits: Words | None, items: Sequence[tuple[int, Array]]) -> None:
         """Merge what all parts found into the frontier; see ``DomainSearch``."""
-        self._library.part_accept(
-            self._self, None if bits is None else bits.ctypes.data
-        )
+        self._call("accept", bits)
         for rank, some in items:
-            address = some.ctypes.data
-            self._library.part_take(self._self, rank, address, len(some))
+            self._call("take", rank, some, len(some))
 
     def delegate_parents(self) -> Array:
         """Return the parents of delegates that this part found, [d], -1 for others."""
-        self._library.part_finish(self._self)
+        self._call("finish")
         parents: Array = self._parent[self._places]
         return parents
 
@@ -468,7 +445,7 @@ class OpenMPPart:
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""
-        self._library.part_finish(self._self)
+        self._call("finish")
         roots = self.part.layout.global_of(self.part.index, self._isolated)
         self._write(self._isolated, 0, roots)
         parent = None if self._parent is None else self._parent[: self._local]
