@@ -31,7 +31,7 @@ from distbfs.engines.base import (
     Targets,
     Work,
 )
-from distbfs.engines.openmp.whole import first_of
+from distbfs.engines.openmp.whole import NOBODY, first_of, rows_for
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR, index_dtype
@@ -47,7 +47,6 @@ LONG = 1 << 20  # edges of a part from which on Ctrl-C is heard during levels
 LASTING = ("advance", "items", "send")  # what a level spends its time in
 MOST = 1 << 31  # numbers, and results, of a part
 OF_STATE = ("fresh", "has_outer", "may_ask", "counts", "starts")  # not of the graph
-NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint64)
 
 
@@ -208,7 +207,9 @@ class OpenMPPart:
             self._load(part, offsets[0])
             joined = [self._join(*x) for x in zip(part.sides, offsets, strict=True)]
             self._rows, self._pulled = joined[0], joined[-1]
-        self._set_rows()
+        members = rows_for(self._rows, self._pulled, active)
+        self._state.set(graph=members)
+        self._offsets: Array = members["offsets"]
         self.see(part)
 
     def _fill(self, part: Part, arrays: dict[str, Any]) -> None:
@@ -259,26 +260,6 @@ class OpenMPPart:
             values |= {"seen": rows.bits, "wide": rows.offsets.itemsize}
             self._state.set(**{name: values})
 
-    def _set_rows(self) -> None:
-        """Set the rows of the inner graph, with offsets of one width."""
-        out, into = self._rows, self._pulled
-        offsets, in_offsets = out.offsets, into.offsets
-        if offsets.itemsize != in_offsets.itemsize:
-            offsets, in_offsets = (x.astype(np.uint64) for x in (offsets, in_offsets))
-        degrees = np.diff(offsets).astype(np.float64)
-        mean = float((degrees * np.diff(in_offsets)).sum() / max(out.edges, 1))
-        self._state.set(
-            graph={
-                "edges": out.edges,
-                "mean_next": mean,
-                "offsets": offsets,
-                "columns": out.columns,
-                "in_offsets": in_offsets,
-                "in_columns": into.columns,
-            }
-        )
-        self._offsets = offsets
-
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
         self.part = part
@@ -293,8 +274,7 @@ class OpenMPPart:
                 self._take(part.out)
                 self._state.set(graph={"offsets": out.offsets})
         filled = into.occupied()
-        self._first_columns[: self._active] = np.arange(self._active)
-        self._first_columns[: into.rows] = first_of(into, into.rows)
+        self._first_columns[: self._active] = first_of(into, self._active)
         self._enterable[:] = mask_of(filled, self._active)
         self._state.set(
             graph={

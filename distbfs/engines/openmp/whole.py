@@ -78,6 +78,23 @@ def first_of(rows: CSR, active: int) -> Array:
     return first
 
 
+def rows_for(out: CSR, into: CSR, active: int) -> dict[str, Any]:
+    """Return the members of ``whole_graph`` for rows out and rows in, of one width."""
+    offsets, in_offsets = out.offsets, into.offsets
+    if offsets.itemsize != in_offsets.itemsize:
+        offsets, in_offsets = (x.astype(np.uint64) for x in (offsets, in_offsets))
+    degrees, entering = (np.diff(x[: active + 1]) for x in (offsets, in_offsets))
+    pairs = (degrees.astype(np.float64) * entering).sum()
+    return {
+        "edges": out.edges,
+        "mean_next": float(pairs / max(out.edges, 1)),
+        "offsets": offsets,
+        "columns": out.columns,
+        "in_offsets": in_offsets,
+        "in_columns": into.columns,
+    }
+
+
 def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
     """Return the arrays of an ``OpenMPWhole``; only results and numbers are by id.
 
@@ -128,21 +145,18 @@ class OpenMPWhole:
         self._threads = threads
         self._direction = DIRECTIONS["push" if method == "push" else direction]
         self._method = method
-        self._choose(part)
         self._ordered = method == "ordered"
         self._active = part.active
         self._vertices = part.vertices
         table = array_table(n, part.active, parents=parents)
         arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
         self._level, self._parent = arrays["level"], arrays.get("parent")
-        self._unreach()
         self._numbers: Array = arrays.pop("numbers")
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         # roots of the last search that the next one leaves alone: no edge enters them
         self._isolated = NOBODY
         self._graph = self._prepare(part, arrays)
-        self._close(part)
-        self._trees = self._trees_of(part)
+        self.see(part)
 
     def _choose(self, part: Part) -> None:
         """Load the library that tests edge bits if the part has some."""
@@ -179,35 +193,27 @@ class OpenMPWhole:
         return part.active - core
 
     def _prepare(self, part: Part, arrays: dict[str, Any]) -> Any:
-        active, pulled = part.active, part.pulled
-        out, into = (np.diff(x.offsets[: active + 1]) for x in (part.nn, pulled))
-        mean = float((out.astype(np.float64) * into).sum() / max(part.nn.edges, 1))
+        active = part.active
         self._marks: Array = arrays["marks"]
         self._marks[:] = 0
-        arrays["first"][:active] = first_of(pulled, active)
         arrays["vertices"][:active] = part.vertices[:active]
         for name in ("first", "vertices"):
             arrays[name][active:] = 0
         return structure(source_of(self._method), "whole_graph")(
             active=active,
-            edges=part.nn.edges,
             words=mask_words(active),
-            mean_next=mean,
             depth=NO_LIMIT,
             reached=-1,
             rates=team_rates(arrays.pop("rates")),
             names=arrays["vertices"],
-            offsets=part.nn.offsets,
-            columns=part.nn.columns,
-            in_offsets=pulled.offsets,
-            in_columns=pulled.columns,
             **arrays,
+            **rows_for(part.nn, part.pulled, active),
         )
 
     def _close(self, part: Part) -> None:
         """Mark the vertices to which visible edges lead, if these are not all."""
         filled, enterable = part.pulled.occupied(), None
-        closed = part.active - np.count_nonzero(filled < part.active)
+        closed = part.active - len(filled)
         if closed:
             enterable = mask_of(filled, mask_words(part.active) * 64)
         self._graph.set(enterable=enterable, closed=closed)
