@@ -172,6 +172,7 @@ class OpenMPPart:
         self._places: Array = arrays["vertices"][:d]
         self._level: Array = arrays["level"]
         self._parent: Any = arrays.get("parent")  # or None
+        self._write(slice(None), -1, -1)
         self._first_columns: Array = arrays["first"]
         self._marked: Array = arrays["marks"]
         self._enterable: Words = arrays["enterable"]
@@ -213,7 +214,7 @@ class OpenMPPart:
         self.see(part)
 
     def _fill(self, part: Part, arrays: dict[str, Any]) -> None:
-        """Fill the arrays by number, and the results; normal vertices come last."""
+        """Fill the arrays by number; normal vertices come last."""
         (owned, local), d = part.owned_delegates(), part.delegate_count
         base, active = self._normals, self._active
         for name in ("vertices", "names", "first", "marks", "fresh"):
@@ -229,9 +230,6 @@ class OpenMPPart:
         kept = owned if part.owns_rows else np.arange(d)
         kept = np.concatenate([kept, np.arange(base, active)])
         arrays["expandable"][:] = mask_of(kept, active)
-        arrays["level"][:] = -1
-        if "parent" in arrays:
-            arrays["parent"][:] = -1
 
     def _join(self, side: Mapping[str, CSR], offsets: Array) -> CSR:
         """Return the inner rows; all arrays except the offsets are allocated here."""
@@ -431,7 +429,7 @@ class OpenMPPart:
         parent = None if self._parent is None else self._parent[: self._local]
         return self._level[: self._local], parent
 
-    def _write(self, local: Ids, level: int, parent: Root) -> None:
+    def _write(self, local: Ids | slice, level: int, parent: Root) -> None:
         self._level[local] = level
         if self._parent is not None:
             self._parent[local] = parent

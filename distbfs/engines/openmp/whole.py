@@ -145,7 +145,6 @@ class OpenMPWhole:
         self._threads = threads
         self._direction = DIRECTIONS["push" if method == "push" else direction]
         self._method = method
-        self._ordered = method == "ordered"
         self._active = part.active
         self._vertices = part.vertices
         table = array_table(n, part.active, parents=parents)
@@ -171,8 +170,9 @@ class OpenMPWhole:
         """Restrict searches to the edges in the part's rows; see ``WholeSearch``."""
         self._choose(part)
         self._graph.reached = -1
-        # mutant: self._unreach() -> pass : test_views_that_close_vertices
-        self._unreach()
+        # mutant: self._write(slice(None), -1, -1) -> pass
+        #   : test_views_that_close_vertices
+        self._write(slice(None), -1, -1)
         first = first_of(part.pulled, part.active)
         self._graph.held["first"][: part.active] = first
         self._close(part)
@@ -242,22 +242,9 @@ class OpenMPWhole:
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        call = LongCall.again(self._library, stop)
-        self._graph.stop = call.stop
-        try:
-            levels = call(
-                self._function,
-                ctypes.byref(self._graph),
-                ctypes.c_int(self._threads),
-                ctypes.c_int(self._direction),
-                cc.pointer(log if records else None),
-            )
-        except BaseException:  # perhaps during a level
-            self._marks[:] = 0
-            self._graph.reached = -1
-            raise
-        if levels == STOPPED:
-            raise SearchStopped("the search was stopped between two levels")
+        how = ctypes.c_int(self._threads), ctypes.c_int(self._direction)
+        noted = cc.pointer(log if records else None)
+        levels = self._run(self._library, self._function, stop, *how, noted)
         if levels < 0:
             raise OutOfMemory("no memory for the queues of a search")
         if not len(roots):
@@ -288,24 +275,28 @@ class OpenMPWhole:
         if len(ends) < 2 or ends[-1] != self._numbers[target]:
             return NO_PATH
         library, checks = self._both_ends(), ctypes.c_int64()
-        call, graph = LongCall(library, stop), self._graph
-        graph.stop = call.stop
-        try:
-            length = call(
-                library.search_both_ends,
-                ctypes.byref(graph),
-                cc.pointer(ends),
-                ctypes.c_int64(len(ends) - 1),
-                ctypes.c_uint32(ends[-1]),
-                ctypes.byref(checks),
-            )
-        except BaseException:
-            self._marks[:] = 0
-            raise
-        if length == STOPPED:
-            raise SearchStopped("the search was stopped between two levels")
-        ids = self._vertices[graph.held["queue"][0][:length]]
+        sources = cc.arguments(ends, len(ends) - 1)
+        goal = ctypes.c_uint32(ends[-1]), ctypes.byref(checks)
+        function = library.search_both_ends
+        length = self._run(library, function, stop, *sources, *goal)
+        ids = self._vertices[self._graph.held["queue"][0][:length]]
         return ShortestPath(ids.astype(np.int64), checks.value)
+
+    def _run(
+        self, library: ctypes.CDLL, function: Any, stop: Stop | None, *arguments: Any
+    ) -> int:
+        """Call a search; raise SearchStopped when ``stop`` returns True."""
+        call = LongCall.again(library, stop)
+        self._graph.stop = call.stop
+        try:
+            value: int = call(function, ctypes.byref(self._graph), *arguments)
+        except BaseException:  # perhaps during a level
+            self._marks[:] = 0
+            self._graph.reached = -1
+            raise
+        if value == STOPPED:
+            raise SearchStopped("the search was stopped between two levels")
+        return value
 
     def _leave_trees(self, roots: Array, until: Until) -> None:
         """Leave trees out of the levels of a search, if it reaches all of them.
@@ -357,18 +348,13 @@ class OpenMPWhole:
 
     def _order(self) -> Array | None:
         """Return the ids of reached vertices in the order of the queue."""
-        if not self._ordered:
+        if self._method != "ordered":
             return None
         return self._vertices[
             self._graph.held["queue"][0][: np.count_nonzero(self._level >= 0)]
         ]
 
-    def _write(self, vertex: Root, level: int, parent: Root) -> None:
-        self._level[vertex] = level
+    def _write(self, vertices: Ids | slice, level: int, parent: Root) -> None:
+        self._level[vertices] = level
         if self._parent is not None:
-            self._parent[vertex] = parent
-
-    def _unreach(self) -> None:
-        self._level[:] = -1
-        if self._parent is not None:
-            self._parent[:] = -1
+            self._parent[vertices] = parent
