@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* mutant: 32 / -> 8 / : test_levels_are_pulled_from_a_32nd_of_the_vertices_on */
-#define SPARSE 32   /* a frontier of fewer than vertices / 32 is sparse */
+#define SPARSE 32 /* a frontier of fewer than vertices / 32 is sparse */
 #define VERTICES 64 /* of the frontier that a thread takes at once */
 #define WORDS 16    /* of the bitmap of unvisited vertices */
 
