@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,16 +36,8 @@ MODES = ("push-serial", "push", "push-marking", "pull")
 TREES = "trees"  # what a record calls a level that no vertex of the core is in
 STOPPED = -2
 NOBODY: Ids = np.zeros(0, dtype=np.int64)
-
-
-COUNTS = ("frontier", "checks", "found", "seconds")
-RECORD = np.dtype(
-    [
-        ("mode", np.int64),
-        *((name, np.int64) for name in COUNTS[:-1]),
-        (COUNTS[-1], "f8"),
-    ]
-)
+COUNTS = ("mode", "frontier", "checks", "found")
+RECORD = np.dtype([*((name, np.int64) for name in COUNTS), ("seconds", "f8")])
 
 
 def prepare(
@@ -249,17 +240,12 @@ class OpenMPWhole:
             raise OutOfMemory("no memory for the queues of a search")
         if not len(roots):
             levels = 1
-        level_records = self._records(log, levels) if records else []
         order = self._order()
         if len(alone):
             self._write(alone, 0, alone)
-            if order is not None:
-                order = np.concatenate([alone, order])
-            if level_records:
-                level_records[0] = replace(
-                    level_records[0],
-                    frontier=level_records[0].frontier + len(alone),
-                )
+            order = None if order is None else np.concatenate([alone, order])
+        log["frontier"][:1] += len(alone)
+        level_records = self._records(log, levels) if records else []
         return WholeResult(
             self._level, self._parent, levels, records=level_records, order=order
         )
@@ -315,26 +301,23 @@ class OpenMPWhole:
 
     def _records(self, log: Array, levels: int) -> list[LevelRecord]:
         """Return the records of levels, which include the vertices of trees."""
-        if not self._graph.trees:
-            return [
-                LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
-                for row in log[:levels]
-            ]
-        core = self._graph.active
-        on_trees = self._level[self._vertices[core : self._active]]
-        sizes, pruned = (
-            np.bincount(level[level >= 0], minlength=levels + 1)
-            for level in (self._level, on_trees)
-        )
-        done = log["frontier"] > 0
+        core, trees = self._graph.active, self._graph.trees
+        frontier, found = log["frontier"], log["found"]
+        if trees:
+            on_trees = self._level[self._vertices[core : self._active]]
+            sizes, pruned = (
+                np.bincount(level[level >= 0], minlength=levels + 1)
+                for level in (self._level, on_trees)
+            )
+            frontier, found = sizes, sizes[1:]
         return [
             LevelRecord(
-                MODES[log["mode"][k]] if done[k] else TREES,
-                int(sizes[k]),
+                TREES if trees and not log["frontier"][k] else MODES[log["mode"][k]],
+                int(frontier[k]),
                 int(log["checks"][k]),
-                int(sizes[k + 1]),
+                int(found[k]),
                 float(log["seconds"][k]),
-                {PRUNED: int(pruned[k + 1])},
+                {PRUNED: int(pruned[k + 1])} if trees else {},
             )
             for k in range(levels)
         ]
