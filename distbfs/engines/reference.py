@@ -55,17 +55,15 @@ def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
 def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, int]:
     """Find the first wanted column of each row.
 
-    wanted: bool [columns]. Returns (rows with a match, the column of each, edge checks
-    if each row stops at its match).
+    rows: ascending; wanted: bool [columns]. Returns (rows with a match, the column of
+    each, edge checks if each row stops at its match).
     """
     source, column = neighbours(graph, rows)
     hit = np.flatnonzero(wanted[column])
     matched, place = np.unique(source[hit], return_index=True)
     first = hit[place]
-    length = graph.degrees()[rows]
-    end = dict(zip(rows.tolist(), np.cumsum(length).tolist(), strict=True))
-    saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(matched, first, strict=True))
-    return matched, column[first], len(column) - saved
+    ends = np.cumsum(graph.degrees()[rows])[np.searchsorted(rows, matched)]
+    return matched, column[first], len(column) - int((ends - 1 - first).sum())
 
 
 class ReferenceEngine(Engine):

@@ -11,9 +11,7 @@ from distbfs.formats.columns import ROWS, TableFile, TableReader, load, opened
 from distbfs.formats.packed import BinaryFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from distbfs.formats.columns import Table
+    from collections.abc import Iterator, Sequence
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -37,8 +35,8 @@ class ArrowReader(TableReader):
     def table(file: BinaryFile) -> TableFile:
         """Open the table in a file or a stream."""
 
-        def batches(table: Table) -> Iterator[Any]:
-            return _batches(_open(file, sorted(set(table.chosen))))
+        def batches(chosen: Sequence[int]) -> Iterator[Any]:
+            return _batches(_open(file, sorted(set(chosen))))
 
         def read(names: list[str]) -> Any:
             return _open(file).read_all().select(names)

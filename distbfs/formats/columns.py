@@ -7,7 +7,7 @@ has only these two.  The metadata of a table may say how many vertices there are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.formats.base import EdgeFile, Reader
+from distbfs.formats.base import EdgeFile, Reader, ReaderOptions
 from distbfs.formats.ids import LARGEST_ID
 from distbfs.formats.lines import LineFault
-from distbfs.formats.new_ids import Words
 from distbfs.formats.numpy_pairs import checked
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import sound
 from distbfs.registry import optional
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
+    from pathlib import Path
 
     from distbfs.types import Bytes, Ids
 
@@ -89,12 +89,12 @@ class TableFile(NamedTuple):
     """An open table.
 
     schema: the pyarrow schema of all columns
-    batches: function that yields the batches of a ``Table``'s columns
+    batches: function of indices that yields batches of these columns
     read: function of names that returns these columns whole
     """
 
     schema: Any
-    batches: Callable[[Table], Iterator[Any]]
+    batches: Callable[[Sequence[int]], Iterator[Any]]
     read: Callable[[list[str]], Any]
 
 
@@ -106,76 +106,63 @@ class TableReader(Reader):
 
     def pairs(self, file: BinaryFile, edges: EdgeFile) -> Iterator[Ids]:
         """Yield the pairs; InputError if a file is broken or lacks id columns."""
-        where = str(file.path)
+        where, begin = str(file.path), 0
         with hashed_aside(file):
             with sound(where):
                 stored = self.table(file)
-            table = Table(file, stored.schema, self, edges)
+                names = [str(name) for name in stored.schema.names]
+                stated = stored.schema.metadata or {}
+            chosen = choose(names, self.options.columns, where)
+            options = self._as_stated(stated, file.path, edges)
+            others = len(names) > len(set(chosen))
+            edges.unread = "columns beside the two ids" if others else ""
             with sound(where):
-                batches = stored.batches(table)
-            yield from table.pieces(batches)
+                batches = stored.batches(chosen)
+            while True:
+                with sound(where):
+                    batch = next(batches, None)
+                    if batch is None:
+                        return
+                    columns = {names[k]: batch.column(names[k]) for k in chosen}
+                if not batch.num_rows:
+                    continue
+                pairs = np.empty((batch.num_rows, 2), dtype=np.int64)
+                for side, k in enumerate(chosen):
+                    column, place = columns[names[k]], f"{where}: {names[k]:.40}"
+                    pairs[:, side] = self._ids(column, place, begin, options)
+                yield pairs
+                begin += len(pairs)
 
     @staticmethod
     def table(file: BinaryFile) -> TableFile:
         """Open the table in a file."""
         raise NotImplementedError
 
-
-class Table:
-    """Passes on the pairs of a table that arrives in batches.
-
-    schema: the pyarrow schema of all columns
-    edges: facts about the file, to which the table adds its own
-    """
-
-    def __init__(
-        self, file: BinaryFile, schema: Any, reader: Reader, edges: EdgeFile
-    ) -> None:
-        """Choose the id columns; InputError if the choice is unclear."""
-        self.where, options, self.words = str(file.path), reader.options, reader.words
-        with sound(self.where):
-            names = [str(name) for name in schema.names]
-            stated = schema.metadata or {}
-        self.chosen = choose(names, options.columns, self.where)
-        self.names = [names[k] for k in self.chosen]
+    def _as_stated(
+        self, stated: Mapping[bytes, bytes], path: Path, edges: EdgeFile
+    ) -> ReaderOptions:
+        """Return the options, completed by a table's metadata; fill in ``edges``."""
+        options = self.options
         if options.one_based is None and not options.relabel:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         if options.n is None and VERTICES in stated and not options.relabel:
-            options = replace(options, n=self._stated(stated[VERTICES]))
-        self.options = options
+            value = stated[VERTICES]
+            digits = value.isdigit() and len(value) <= 19
+            if not digits or not 0 < int(value) <= LARGEST_ID:
+                shown = value[:40].decode("ascii", "backslashreplace")
+                raise InputError(f"{path}: {shown!a} vertices by its metadata")
+            options = replace(options, n=int(value))
         if stated.get(DIRECTED) == b"0":
-            options.check_undirected(file.path, "an undirected table")
+            options.check_undirected(path, "an undirected table")
         edges.n, edges.directed = options.n or 0, stated.get(DIRECTED) == b"1"
-        others = len(names) > len(set(self.chosen))
-        edges.unread = "columns beside the two ids" if others else ""
         edges.one_based = bool(options.one_based)
+        return options
 
-    def _stated(self, value: bytes) -> int:
-        if not value.isdigit() or len(value) > 19 or not 0 < int(value) <= LARGEST_ID:
-            shown = value[:40].decode("ascii", "backslashreplace")
-            raise InputError(f"{self.where}: {shown!a} vertices by its metadata")
-        return int(value)
+    def _ids(self, array: Any, where: str, begin: int, options: ReaderOptions) -> Ids:
+        """Return the ids in a piece of a column that begins at row ``begin``.
 
-    def pieces(self, batches: Iterator[Any]) -> Iterator[Ids]:
-        """Yield the pairs of batches."""
-        begin = 0
-        while True:
-            with sound(self.where):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                columns = [batch.column(name) for name in self.names]
-            if not batch.num_rows:
-                continue
-            pairs = np.empty((batch.num_rows, 2), dtype=np.int64)
-            for side, name in enumerate(self.names):
-                pairs[:, side] = self._ids(columns[side], name, begin)
-            yield pairs
-            begin += len(pairs)
-
-    def _ids(self, array: Any, column: str, begin: int) -> Ids:
-        """Return the ids in a piece of a column that begins at row ``begin``."""
-        where = f"{self.where}: {column:.40}"
+        where: the file and the column, for messages
+        """
         types = load("pyarrow.types")
         with sound(where):
             array.validate(full=True)
@@ -189,21 +176,16 @@ class Table:
             if not text and not types.is_integer(kind):
                 raise InputError(f"{where}: {kind} values, where integers are expected")
             if self.words is not None:
-                return self._numbers(array, self.words, where, begin)
+                words, offsets = text_in(array)
+                try:
+                    return self.words.numbers(words, offsets[:-1], np.diff(offsets))
+                except LineFault as fault:
+                    raise InputError(f"{where}, rows from {begin}: {fault}") from fault
             if text:
-                more = "" if self.options.relabel else "; --relabel allows them"
+                more = "" if options.relabel else "; --relabel allows them"
                 raise InputError(f"{where}: ids are text{more}")
-            values, ids = array.to_numpy(False), self.options
-            return checked(values, ids.most, ids.base, where, begin, 1)
-
-    @staticmethod
-    def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:
-        """Return the numbers of the ids in an Arrow array of text, int64."""
-        try:
-            text, offsets = text_in(array)
-            return words.numbers(text, offsets[:-1], np.diff(offsets))
-        except LineFault as fault:
-            raise InputError(f"{where}, rows from {begin}: {fault}") from fault
+            values = array.to_numpy(False)
+            return checked(values, options.most, options.base, where, begin, 1)
 
 
 def text_in(array: Any) -> tuple[Bytes, Ids]:

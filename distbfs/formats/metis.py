@@ -9,7 +9,6 @@ weights are ignored. Source: Karypis, METIS manual 5.1.0 (2013), section 4.1.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,23 +39,36 @@ class ListFile(TextFile):
     longest = 1 << 30
 
 
-@dataclass(frozen=True)
-class Header:
-    """Sizes, and how many numbers precede the neighbours and belong to each of them."""
-
-    n: int
-    m: int
-    before: int
-    step: int
-
-
 class ListParser:
-    """Parses the lines after the header, block by block; ``vertex`` is the next row."""
+    """Parses the header, then the lines after it, block by block.
 
-    def __init__(self, file: TextFile, header: Header) -> None:
-        self.file = file
-        self.header = header
-        self.vertex = 0
+    n, m: sizes of the graph; before, step: how many numbers precede the neighbours and
+    belong to each of them; vertex: the next row
+    """
+
+    def __init__(self, file: TextFile) -> None:
+        """Read the comments and the header."""
+        self.file, self.vertex = file, 0
+        line = file.header_line()
+        if not line:
+            raise file.refuse("the file is empty")
+        while line.startswith(b"%"):
+            line = file.header_line()
+        words = line.split()
+        usual = len(words) <= 4 and all(map(SIZE.fullmatch, words))
+        lacking = "the header needs vertices, edges and, optionally, fmt and ncon"
+        self.n, self.m = file.sizes(words[:2] if usual else [], 2, lacking)
+        fmt = words[2] if len(words) > 2 else b"0"
+        shown = fmt.decode()
+        if not re.fullmatch("[01]{1,3}", shown):
+            raise file.refuse_last(f"fmt {shown!a}; allowed: three of 0, 1")
+        sizes, weights, edges = (flag == ord("1") for flag in fmt.rjust(3, b"0"))
+        ncon = int(words[3]) if len(words) > 3 else 0
+        if ncon and not weights:
+            raise file.refuse_last(f"ncon {ncon}, but fmt {shown} has no weights")
+        if ncon > file.longest:
+            raise file.refuse_last(f"ncon {ncon}; allowed: up to {file.longest}")
+        self.before, self.step = sizes + weights * max(ncon, 1), 1 + edges
 
     def parse(self, block: bytes) -> tuple[Ids, Ids]:
         """Return vertices and neighbours, zero-based int64 [k]; InputError on a fault.
@@ -82,7 +94,7 @@ class ListParser:
         The fault is described as if it were in the first line. After it, the state of
         the parser is unchanged.
         """
-        n, before, step = self.header.n, self.header.before, self.header.step
+        n, before, step = self.n, self.before, self.step
         text = block.replace(b"\r\n", b"\n")
         text = COMMENT.sub(b"", text) if b"%" in text else text
         odd = None
@@ -118,12 +130,12 @@ class ListParser:
 
     def _token_fault(self, token: bytes, place: int) -> str:
         """Describe why a column is not an integer of at most 18 digits."""
-        place -= self.header.before
-        if place < 0 or place % self.header.step:
+        place -= self.before
+        if place < 0 or place % self.step:
             shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
             return f"{shown} is not a size or weight"
         try:
-            read_id(token, 1, self.header.n)
+            read_id(token, 1, self.n)
         except LineFault as fault:
             return str(fault)
         return f"a number of more than {SAFE_DIGITS} digits"
@@ -150,45 +162,21 @@ class MetisReader(Reader):
         self.options.check_undirected(file.path, "a METIS graph")
         file.block_bytes = BLOCK_BYTES
         neighbours = excess = 0
-        header = _header(file)
-        edges.n, edges.one_based = header.n, True
-        if header.before or header.step > 1:
+        lists = ListParser(file)
+        edges.n, edges.one_based = lists.n, True
+        if lists.before or lists.step > 1:
             edges.unread = "sizes and weights"
-        lists = ListParser(file, header)
         for block in file.blocks():
             u, v = lists.parse(block)
             neighbours += len(u)
             pairs, more = once(u, v)
             excess += more
             yield pairs
-        if lists.vertex < header.n:
-            what = f"{header.n} vertices declared, {lists.vertex} found"
+        if lists.vertex < lists.n:
+            what = f"{lists.n} vertices declared, {lists.vertex} found"
             raise file.refuse_last(what)
-        if neighbours != 2 * header.m:
-            what = f"{header.m} edges declared, {neighbours} neighbours found"
+        if neighbours != 2 * lists.m:
+            what = f"{lists.m} edges declared, {neighbours} neighbours found"
             raise file.refuse_last(f"{what}, where two per edge are expected")
         if excess & MASK:
             raise InputError(f"{file.path}: an edge is not listed from both ends")
-
-
-def _header(file: TextFile) -> Header:
-    """Read the comments and the header; return the header."""
-    line = file.header_line()
-    if not line:
-        raise file.refuse("the file is empty")
-    while line.startswith(b"%"):
-        line = file.header_line()
-    words = line.split()
-    usual = len(words) <= 4 and all(map(SIZE.fullmatch, words))
-    lacking = "the header needs vertices, edges and, optionally, fmt and ncon"
-    n, m = file.sizes(words[:2] if usual else [], 2, lacking)
-    fmt = words[2] if len(words) > 2 else b"0"
-    if not re.fullmatch(rb"[01]{1,3}", fmt):
-        raise file.refuse_last(f"fmt {fmt.decode()!a}; allowed: three of 0, 1")
-    sizes, weights, edges = (flag == ord("1") for flag in fmt.rjust(3, b"0"))
-    ncon = int(words[3]) if len(words) > 3 else 0
-    if ncon and not weights:
-        raise file.refuse_last(f"ncon {ncon}, but fmt {fmt.decode()} has no weights")
-    if ncon > file.longest:
-        raise file.refuse_last(f"ncon {ncon}; allowed: up to {file.longest}")
-    return Header(n, m, sizes + weights * max(ncon, 1), 1 + edges)

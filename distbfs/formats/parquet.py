@@ -22,10 +22,8 @@ from distbfs.formats.packed import BinaryFile
 from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    from distbfs.formats.columns import Table
 
 BUFFER_BYTES = 1 << 20
 
@@ -44,8 +42,9 @@ class ParquetReader(TableReader):
             opened(file), pre_buffer=False, buffer_size=BUFFER_BYTES
         )
 
-        def batches(table: Table) -> Iterator[Any]:
-            return iter(stored.iter_batches(ROWS, columns=table.names))
+        def batches(chosen: Sequence[int]) -> Iterator[Any]:
+            names = [stored.schema_arrow.names[k] for k in chosen]
+            return iter(stored.iter_batches(ROWS, columns=names))
 
         return TableFile(stored.schema_arrow, batches, stored.read)
 

@@ -184,14 +184,13 @@ def allocate(path: Path, size: int) -> None:
         os.fsync(file.fileno())
 
 
-@contextmanager
-def text_file(path: Path) -> Iterator[IO[bytes]]:
+def text_file(path: Path) -> IO[bytes]:
     """Create a text file, compressed according to its name."""
     packing = packing_of(path)
     module = load_zstd() if packing == "zstd" else import_module(MODULES[packing])
     level = {"compresslevel": 6} if packing == "gzip" else {}
-    with module.open(path, "xb", **level) as out:
-        yield out
+    file: IO[bytes] = module.open(path, "xb", **level)
+    return file
 
 
 def lines_of(pairs: Ids) -> bytes:

@@ -15,7 +15,7 @@ import pytest
 import distbfs
 from distbfs.device.sources import serving, variants
 from distbfs.engines.openmp.paths import TYPES
-from distbfs.engines.openmp.whole import BOTH_ENDS, METHODS
+from distbfs.engines.openmp.whole import BOTH_ENDS, METHODS, source_of
 from distbfs.multisearch.bits import WIDTHS
 from distbfs.multisearch.cuda_bits import LANES
 from distbfs.multisearch.cuda_problems import BLOCK_THREADS
@@ -201,7 +201,7 @@ LOADS = {
     "engines/openmp/whole.py": [
         (
             "engines/openmp",
-            tuple(f"{name}.c" for name in (*METHODS, BOTH_ENDS)),
+            tuple({source_of(name).name for name in (*METHODS, BOTH_ENDS)}),
             {**C_WIDTH, "MASKED": FLAG},
         )
     ],

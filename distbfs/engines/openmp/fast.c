@@ -150,15 +150,14 @@ static void take_back(whole_graph *g) {
     }
 }
 
-/* Search from a root (a number), or from those of the graph's set, which are active; levels
- * and parents of all ids with edges are written.  With trees the search begins where the
- * tree of the root hangs, on that level.
- * records: [limit] or NULL, by level, of active vertices; direction: 0 by cost, 1 push
- * only, 2 pull only.
+/* Search from the graph's roots, which are active where there are several; levels and parents
+ * of all ids with edges are written.  With trees the search from one root begins where its
+ * tree hangs, on that level.
+ * records: [active + trees] or NULL, by level, of active vertices; direction: 0 by cost, 1
+ * push only, 2 pull only.
  * Returns the number of levels, with the last one, which finds nothing; STOPPED if stop
  * returned true; without trees it ends as ends_with tells. */
-int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int direction,
-                    level_record *records, int64_t limit) {
+int64_t search_fast(whole_graph *graph, int threads, int direction, level_record *records) {
     const int clean = graph->reached >= 0;
     const int64_t few = (graph->active + graph->trees) / FEW;
     if (clean)
@@ -169,12 +168,16 @@ int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int directio
     whole_graph copy = *graph;
     search_state s = {.g = &copy, .threads = threads, .queue = copy.queue[0], .missed = -1,
                       .queued = 1, .complete = 1};
-    uint32_t start = root;
-    for (; start >= copy.active && copy.first[start] < start; s.level++)
-        start = copy.first[start];
-    if (start >= copy.active) /* the tree hangs on no active vertex */
-        copy.roots = copy.queue[0], copy.root_count = s.level = 0;
-    s.count = s.reached = visit_roots(&copy, start, s.level);
+    uint32_t root = 0, start;
+    if (copy.root_count == 1) {
+        start = root = copy.roots[0];
+        for (; start >= copy.active && copy.first[start] < start; s.level++)
+            start = copy.first[start];
+        copy.roots = &start;
+        if (start >= copy.active) /* the tree hangs on no active vertex */
+            copy.root_count = s.level = 0;
+    }
+    s.count = s.reached = visit_roots(&copy, s.level);
     for (int64_t k = 0; k < s.count; k++) s.edges += degree(&copy, s.queue[k]);
     choose_dense_team(&s);
     while (s.count && !ends_with(&copy, s.level)) {
@@ -186,11 +189,8 @@ int64_t search_fast(whole_graph *graph, uint32_t root, int threads, int directio
         record.checks = run_level(&s, (int)record.mode);
         s.reached += s.count;
         if (s.reached > few) s.complete = 0;
-        if (records && s.level <= limit) {
-            record.found = s.count;
-            record.seconds = team_seconds() - began;
-            records[s.level - 1] = record;
-        }
+        record.found = s.count;
+        note_level(records, s.level, began, record);
     }
     if (s.dense_work > 0) note_rate(s.dense_rate, s.dense_seconds, s.dense_work);
     if (!clean) finish_search(&copy);

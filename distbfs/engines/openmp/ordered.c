@@ -10,13 +10,13 @@
 
 /* As search_fast; direction and threads are not used.  Returns the levels run
  * or STOPPED. */
-int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int direction,
-                       level_record *records, int64_t limit) {
+int64_t search_ordered(const whole_graph *graph, int threads, int direction,
+                       level_record *records) {
     (void)threads, (void)direction;
     whole_graph copy = *graph;
     whole_graph *g = &copy;
     uint32_t *queue = g->queue[0];
-    int64_t first = 0, last = start_search(g, root), level = 0;
+    int64_t first = 0, last = start_search(g), level = 0;
     int stopped = 0;
     while (first < last && !ends_with(g, level)) {
         stopped = team_stops(g->stop);
@@ -38,11 +38,8 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
                 queue[tail++] = v;
             }
         }
-        if (records && level <= limit) {
-            level_record r = {PUSH, last - first, checks, tail - last,
-                              team_seconds() - began};
-            records[level - 1] = r;
-        }
+        note_level(records, level, began,
+                   (level_record){PUSH, last - first, checks, tail - last, 0});
         first = last;
         last = tail;
     }

@@ -41,6 +41,7 @@ typedef struct {
     int64_t target_count;
     int64_t delegates, delegate_words;
     int64_t front_delegates, front_normals; /* of the frontier; delegates: of all parts */
+    int64_t front_outer; /* its vertices of has_outer */
     int64_t owns_rows;
     uint64_t *has_outer; /* [words], vertices with visible outer edges; NULL: there are none */
     uint64_t *may_ask;   /* [words], those with such edges in; has_outer if edges lead both ways */
@@ -178,7 +179,7 @@ void part_start(part_state *s) {
                               .missed = -1, .queued = 1};
     search_state *state = &s->state;
     choose_dense_team(state);
-    state->count = visit_roots(g, 0, 0);
+    state->count = visit_roots(g, 0);
     s->front_delegates = 0;
     for (int64_t k = 0; k < state->count; k++) {
         const uint32_t v = state->queue[k];
@@ -259,14 +260,14 @@ static void clear_counts(part_state *s, int64_t pieces) {
 
 /* Count what the frontier sends, or with `asks` what unvisited vertices ask, for which
  * part_send needs room. */
-int64_t part_items(part_state *s, int asks) {
+int64_t part_items(part_state *s, int64_t asks) {
     const int few = s->state.queued && s->state.count <= FEW_ROWS && !asks;
     clear_counts(s, few ? 1 : s->threads * PIECES_EACH);
-    pass_outer(s, asks, 0);
+    pass_outer(s, (int)asks, 0);
     return place_items(s);
 }
 
-void part_send(part_state *s, int asks) { pass_outer(s, asks, 1); }
+void part_send(part_state *s, int64_t asks) { pass_outer(s, (int)asks, 1); }
 
 /* Normal vertices of the frontier that are in a set, [words]. */
 static int64_t front_in(const part_state *s, const uint64_t *set) {
@@ -280,29 +281,25 @@ static int64_t front_in(const part_state *s, const uint64_t *set) {
     return count;
 }
 
-/* Prices of a push and of a pull along inner rows.  Counts: normal vertices of the frontier,
- * delegates of all parts, targets that are not reached, and vertices with outer edges, of the
- * frontier and unvisited. */
-void part_work(part_state *s, double *prices, int64_t *counts) {
+/* Set the prices of a push and of a pull along inner rows, the targets that are not reached, and
+ * how many vertices of the frontier, and unvisited ones, have outer edges. */
+void part_work(part_state *s) {
     int64_t left = 0;
     price(&s->state);
     for (int64_t k = 0; k < s->target_count; k++)
         if (!test(s->graph.visited, (uint32_t)s->targets[k])) s->targets[left++] = s->targets[k];
     s->target_count = left;
-    prices[0] = s->state.push_price, prices[1] = s->state.pull_price;
-    counts[0] = s->front_normals, counts[1] = s->front_delegates, counts[2] = left;
-    counts[3] = s->has_outer ? front_in(s, s->has_outer) : 0;
-    /* mutant: front_in(s, s->may_ask) -> counts[3] : test_questions_of_arcs */
-    s->open -= s->may_ask == s->has_outer ? counts[3] : front_in(s, s->may_ask);
-    counts[4] = s->open;
+    s->front_outer = s->has_outer ? front_in(s, s->has_outer) : 0;
+    /* mutant: front_in(s, s->may_ask) -> s->front_outer : test_questions_of_arcs */
+    s->open -= s->may_ask == s->has_outer ? s->front_outer : front_in(s, s->may_ask);
 }
 
 /* Run a level of the inner graph; marks: whether pushes may mark.  Returns edge checks. */
-int64_t part_advance(part_state *s, int pull, int marks) {
+int64_t part_advance(part_state *s, int64_t pull, int64_t marks) {
     search_state *state = &s->state;
     const whole_graph *g = &s->graph;
     state->level++;
-    const int mode = pull ? PULL : choose_push(state, marks);
+    const int mode = pull ? PULL : choose_push(state, (int)marks);
     const int64_t checks = run_level(state, mode);
     for (int64_t k = 0; state->queued && k < state->count; k++)
         if (state->queue[k] < s->delegates) set(s->fresh, state->queue[k]);
@@ -399,7 +396,8 @@ void part_hear(part_state *s) { clear_counts(s, 1); }
 
 /* Answer questions of a rank about vertices that were visited before this level.
  * writes: the answers, for which there is room; else they are counted */
-void part_answer(part_state *s, int64_t rank, const uint64_t *items, int64_t count, int writes) {
+void part_answer(part_state *s, int64_t rank, const uint64_t *items, int64_t count,
+                 int64_t writes) {
     const whole_graph *g = &s->graph;
     const uint64_t each = (uint64_t)(s->parts / s->ranks);
     for (int64_t k = 0; k < count; k++) {

@@ -31,7 +31,7 @@ from distbfs.engines.base import (
     Targets,
     Work,
 )
-from distbfs.engines.openmp.whole import first_of
+from distbfs.engines.openmp.whole import NOBODY, first_of, rows_for
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR, index_dtype
@@ -44,21 +44,9 @@ from distbfs.types import Array, Choice, Ids, Root, Words
 SOURCE = Path(__file__).with_name("part.c")
 PIECES_EACH = 8  # as in part.c
 LONG = 1 << 20  # edges of a part from which on Ctrl-C is heard during levels
+LASTING = ("advance", "items", "send")  # what a level spends its time in
 MOST = 1 << 31  # numbers, and results, of a part
-POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
-FUNCTIONS = {  # of part.c: result type, and argument types after the state
-    **dict.fromkeys(("count", "join", "mark", "start", "hear", "finish"), (None, ())),
-    "items": (NUMBER, (ctypes.c_int,)),
-    "send": (None, (ctypes.c_int,)),
-    "placed": (NUMBER, ()),
-    "answer": (None, (NUMBER, POINTER, NUMBER, ctypes.c_int)),
-    "work": (None, (POINTER, POINTER)),
-    "advance": (NUMBER, (ctypes.c_int, ctypes.c_int)),
-    "accept": (None, (POINTER,)),
-    "take": (None, (NUMBER, POINTER, NUMBER)),
-}
 OF_STATE = ("fresh", "has_outer", "may_ask", "counts", "starts")  # not of the graph
-NOBODY = np.zeros(0, dtype=np.int64)
 NO_ITEMS = np.zeros(0, dtype=np.uint64)
 
 
@@ -99,8 +87,6 @@ def array_table(
         "fresh": ArrayPlan(np.uint64, mask_words(shape.delegates)),
         "marks": ArrayPlan(np.uint8, 64 * words),
         "queue": [ArrayPlan(np.uint32, active + 1)] * 2,
-        "prices": ArrayPlan(np.float64, 2),
-        "sums": ArrayPlan(np.int64, 5),
         "work": ArrayPlan(np.int64, COUNTS),
     }
     if parents:
@@ -186,12 +172,11 @@ class OpenMPPart:
         self._places: Array = arrays["vertices"][:d]
         self._level: Array = arrays["level"]
         self._parent: Any = arrays.get("parent")  # or None
+        self._write(slice(None), -1, -1)
         self._first_columns: Array = arrays["first"]
         self._marked: Array = arrays["marks"]
         self._enterable: Words = arrays["enterable"]
         self._fresh: Array = arrays["fresh"]
-        self._prices: Array = arrays.pop("prices")
-        self._sums: Array = arrays.pop("sums")
         self._work: Array = arrays.pop("work")
         self._starts: Array = arrays.get("starts", NOBODY)
         offsets = [
@@ -199,7 +184,7 @@ class OpenMPPart:
         ]
         self._isolated = NOBODY  # local ids of roots without edges
         self._first, self._lost, self._room = True, 0, 0
-        self._front = self._open = self._sent = 0
+        self._sent = 0
         self._checks: list[int] = []
         self._items: Array = NO_ITEMS
         own = {name: arrays.pop(name) for name in OF_STATE if name in arrays}
@@ -217,18 +202,19 @@ class OpenMPPart:
             ranks=placement.ranks,
             threads=threads,
         )
-        self._self = ctypes.addressof(self._state)
         self._joined = bool(offsets)
         self._rows, self._pulled = part.dd, part.into["dd"]
         if offsets:
             self._load(part, offsets[0])
             joined = [self._join(*x) for x in zip(part.sides, offsets, strict=True)]
             self._rows, self._pulled = joined[0], joined[-1]
-        self._set_rows()
+        members = rows_for(self._rows, self._pulled, active)
+        self._state.set(graph=members)
+        self._offsets: Array = members["offsets"]
         self.see(part)
 
     def _fill(self, part: Part, arrays: dict[str, Any]) -> None:
-        """Fill the arrays by number, and the results; normal vertices come last."""
+        """Fill the arrays by number; normal vertices come last."""
         (owned, local), d = part.owned_delegates(), part.delegate_count
         base, active = self._normals, self._active
         for name in ("vertices", "names", "first", "marks", "fresh"):
@@ -244,20 +230,17 @@ class OpenMPPart:
         kept = owned if part.owns_rows else np.arange(d)
         kept = np.concatenate([kept, np.arange(base, active)])
         arrays["expandable"][:] = mask_of(kept, active)
-        arrays["level"][:] = -1
-        if "parent" in arrays:
-            arrays["parent"][:] = -1
 
     def _join(self, side: Mapping[str, CSR], offsets: Array) -> CSR:
         """Return the inner rows; all arrays except the offsets are allocated here."""
         self._take(side)
         offsets[0] = 0
         self._state.set(graph={"offsets": offsets})
-        self._library.part_count(self._self)
+        self._call("count")
         np.cumsum(offsets, out=offsets)
         columns = cc.aligned_empty(int(offsets[-1]), np.uint32)
         self._state.set(graph={"columns": columns})
-        self._library.part_join(self._self)
+        self._call("join")
         return CSR(offsets, columns)
 
     def _load(self, part: Part, offsets: Array) -> None:
@@ -266,9 +249,6 @@ class OpenMPPart:
         self._library = cc.load(
             SOURCE, **self._definitions, OFFSET=offset, MASKED=masked
         )
-        for name, (result, arguments) in FUNCTIONS.items():
-            function = getattr(self._library, f"part_{name}")
-            function.restype, function.argtypes = result, (POINTER, *arguments)
         self._take({**part.out, "in_nn": part.pulled})
 
     def _take(self, side: Mapping[str, CSR]) -> None:
@@ -277,26 +257,6 @@ class OpenMPPart:
             values: dict[str, Any] = {"offsets": rows.offsets, "columns": rows.columns}
             values |= {"seen": rows.bits, "wide": rows.offsets.itemsize}
             self._state.set(**{name: values})
-
-    def _set_rows(self) -> None:
-        """Set the rows of the inner graph, with offsets of one width."""
-        out, into = self._rows, self._pulled
-        offsets, in_offsets = out.offsets, into.offsets
-        if offsets.itemsize != in_offsets.itemsize:
-            offsets, in_offsets = (x.astype(np.uint64) for x in (offsets, in_offsets))
-        degrees = np.diff(offsets).astype(np.float64)
-        mean = float((degrees * np.diff(in_offsets)).sum() / max(out.edges, 1))
-        self._state.set(
-            graph={
-                "edges": out.edges,
-                "mean_next": mean,
-                "offsets": offsets,
-                "columns": out.columns,
-                "in_offsets": in_offsets,
-                "in_columns": into.columns,
-            }
-        )
-        self._offsets = offsets
 
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``DomainSearch``."""
@@ -312,8 +272,7 @@ class OpenMPPart:
                 self._take(part.out)
                 self._state.set(graph={"offsets": out.offsets})
         filled = into.occupied()
-        self._first_columns[: self._active] = np.arange(self._active)
-        self._first_columns[: into.rows] = first_of(into, into.rows)
+        self._first_columns[: self._active] = first_of(into, self._active)
         self._enterable[:] = mask_of(filled, self._active)
         self._state.set(
             graph={
@@ -323,14 +282,14 @@ class OpenMPPart:
             }
         )
         if len(self._starts):
-            self._library.part_mark(self._self)
+            self._call("mark")
 
     def _seen(self, side: Mapping[str, CSR], rows: CSR) -> SeenRows:
         """Return inner rows with the bits of the edges in the rows of subgraphs."""
         bits = np.zeros(mask_words(rows.edges), np.uint64)
         self._take(side)
         self._state.set(graph={"seen": bits, "offsets": rows.offsets})
-        self._library.part_join(self._self)
+        self._call("join")
         return SeenRows(rows.offsets, rows.columns, bits)
 
     def start(
@@ -364,29 +323,28 @@ class OpenMPPart:
             targets=wanted.copy(),
             target_count=len(wanted),
         )
-        self._library.part_start(self._self)
+        self._call("start")
         self._first = True
 
     def work(self) -> Ids:
         """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
-        prices, sums = self._prices, self._sums
-        self._library.part_work(self._self, prices.ctypes.data, sums.ctypes.data)
-        normals, delegates, left, self._front, self._open = sums.tolist()
+        self._call("work")
+        state = self._state
         self._work[:] = Work(
-            normals=normals + len(self._isolated) * self._first,
-            delegates=0 if self.part.index else delegates,
-            nn=self._front,
-            dd_forward=math.ceil(prices[0]),
-            dd_u=math.ceil(prices[1]),
-            targets=left + self._lost,
-            open=self._open,
+            normals=state.front_normals + len(self._isolated) * self._first,
+            delegates=0 if self.part.index else state.front_delegates,
+            nn=state.front_outer,
+            dd_forward=math.ceil(state.state.push_price),
+            dd_u=math.ceil(state.state.pull_price),
+            targets=state.target_count + self._lost,
+            open=state.open,
         )
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
         """Run a level; return edge checks; a pull adds those of its questions later."""
         self._first = False
-        pushes = bool(self._front) and choice[OUTER] == "push"
+        pushes = self._state.front_outer > 0 and choice[OUTER] == "push"
         offer.normals(self._bins(asks=False) if pushes else Bins(NO_ITEMS, None))
         self._checks = [self._sent if pushes else 0, 0]
         try:
@@ -398,12 +356,13 @@ class OpenMPPart:
         offer.bits(self._fresh)
         return self._checks
 
-    def _call(self, name: str, *arguments: int) -> Any:
-        """Call a function of part.c that may take long."""
+    def _call(self, name: str, *values: Any) -> int:
+        """Call a function of part.c, which returns a whole number or nothing."""
         function: Any = getattr(self._library, f"part_{name}")
-        if self.part.edges >= LONG:
+        function.restype = ctypes.c_int64
+        if name in LASTING and self.part.edges >= LONG:
             function = partial(LongCall(self._library), function)
-        return function(self._self, *arguments)
+        return int(function(ctypes.byref(self._state), *cc.arguments(*values)))
 
     def _bins(self, *, asks: bool) -> Bins:
         """Return the items that the frontier pushes, or that unvisited vertices ask."""
@@ -427,7 +386,7 @@ class OpenMPPart:
 
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
-        if not self._open:
+        if not self._state.open:
             return Bins(NO_ITEMS, None)
         asked = self._bins(asks=True)
         self._checks[0] = self._sent
@@ -437,27 +396,23 @@ class OpenMPPart:
         """Return the answers to other parts, as items, before ``accept``."""
         if not questions:
             return Bins(NO_ITEMS, None)
-        self._library.part_hear(self._self)
+        self._call("hear")
         for writes in (0, 1):
             if writes:
-                self._make_room(self._library.part_placed(self._self))
+                self._make_room(self._call("placed"))
             for rank, items in questions:
-                size, address = len(items), items.ctypes.data
-                self._library.part_answer(self._self, rank, address, size, writes)
+                self._call("answer", rank, items, len(items), writes)
         return self._filled()
 
     def accept(self, bits: Words | None, items: Sequence[tuple[int, Array]]) -> None:
         """Merge what all parts found into the frontier; see ``DomainSearch``."""
-        self._library.part_accept(
-            self._self, None if bits is None else bits.ctypes.data
-        )
+        self._call("accept", bits)
         for rank, some in items:
-            address = some.ctypes.data
-            self._library.part_take(self._self, rank, address, len(some))
+            self._call("take", rank, some, len(some))
 
     def delegate_parents(self) -> Array:
         """Return the parents of delegates that this part found, [d], -1 for others."""
-        self._library.part_finish(self._self)
+        self._call("finish")
         parents: Array = self._parent[self._places]
         return parents
 
@@ -468,13 +423,13 @@ class OpenMPPart:
 
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""
-        self._library.part_finish(self._self)
+        self._call("finish")
         roots = self.part.layout.global_of(self.part.index, self._isolated)
         self._write(self._isolated, 0, roots)
         parent = None if self._parent is None else self._parent[: self._local]
         return self._level[: self._local], parent
 
-    def _write(self, local: Ids, level: int, parent: Root) -> None:
+    def _write(self, local: Ids | slice, level: int, parent: Root) -> None:
         self._level[local] = level
         if self._parent is not None:
             self._parent[local] = parent

@@ -56,7 +56,7 @@ typedef struct {
     int64_t wanted;
     int (*stop)(void);            /* asked before each level; NULL: never */
     const uint64_t *seen, *in_seen; /* [ceil(edges / 64)], of MASKED alone */
-    const uint32_t *roots;        /* [root_count], numbers of a set; NULL: there is one */
+    const uint32_t *roots;        /* [root_count], numbers, each once */
     int64_t root_count;
     int64_t trees;                /* vertices active ... active + trees - 1 are in trees */
     int64_t chained;              /* so many of these may hang on others of them */
@@ -126,21 +126,28 @@ static inline void clear_visited(whole_graph *g) {
     if (g->active & 63) g->visited[g->words - 1] = ~UINT64_C(0) << (g->active & 63);
 }
 
-/* Visit and queue the root, or those of a set.  Returns how many there are. */
-static inline int64_t visit_roots(whole_graph *g, uint32_t root, int32_t level) {
-    const uint32_t *roots = g->roots ? g->roots : &root;
-    int64_t count = g->roots ? g->root_count : 1;
-    for (int64_t k = 0; k < count; k++) {
-        set(g->visited, roots[k]);
-        reach(g, roots[k], roots[k], level);
-        g->queue[0][k] = roots[k];
+/* Visit and queue the roots.  Returns how many there are. */
+static inline int64_t visit_roots(whole_graph *g, int32_t level) {
+    for (int64_t k = 0; k < g->root_count; k++) {
+        const uint32_t root = g->roots[k];
+        set(g->visited, root);
+        reach(g, root, root, level);
+        g->queue[0][k] = root;
     }
-    return count;
+    return g->root_count;
 }
 
-static inline int64_t start_search(whole_graph *g, uint32_t root) {
+static inline int64_t start_search(whole_graph *g) {
     clear_visited(g);
-    return visit_roots(g, root, 0);
+    return visit_roots(g, 0);
+}
+
+/* Note a level, from 1 on, that began at some time, if levels are recorded. */
+static inline void note_level(level_record *records, int64_t level, double began,
+                              level_record record) {
+    if (!records) return;
+    record.seconds = team_seconds() - began;
+    records[level - 1] = record;
 }
 
 /* Whether the search ends with a level; advances past targets already found. */

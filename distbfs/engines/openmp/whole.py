@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,23 +29,16 @@ from distbfs.graph.trees import first_tree, trees_last
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
-METHODS = ("fast", "push", "hybrid", "ordered")  # each of a file of its name
+METHODS = ("fast", "push", "hybrid", "ordered")
 BOTH_ENDS = "both_ends"
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
 TREES = "trees"  # what a record calls a level that no vertex of the core is in
 STOPPED = -2
-
-
-COUNTS = ("frontier", "checks", "found", "seconds")
-RECORD = np.dtype(
-    [
-        ("mode", np.int64),
-        *((name, np.int64) for name in COUNTS[:-1]),
-        (COUNTS[-1], "f8"),
-    ]
-)
+NOBODY: Ids = np.zeros(0, dtype=np.int64)
+COUNTS = ("mode", "frontier", "checks", "found")
+RECORD = np.dtype([*((name, np.int64) for name in COUNTS), ("seconds", "f8")])
 
 
 def prepare(
@@ -54,14 +46,16 @@ def prepare(
 ) -> ctypes.CDLL:
     """Load or compile the library of a method; masked: whether it tests edge bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    library = cc.load(source_of(method), OFFSET=offset, MASKED=int(masked))
-    getattr(library, f"search_{method}").restype = ctypes.c_int64
+    source = source_of(method)
+    library = cc.load(source, OFFSET=offset, MASKED=int(masked))
+    getattr(library, f"search_{source.stem}").restype = ctypes.c_int64
     return library
 
 
 def source_of(method: str) -> Path:
-    """Return the C file of a method, or of BOTH_ENDS."""
-    return Path(__file__).with_name(f"{method}.c")
+    """Return the C file of a method, or of BOTH_ENDS; hybrid has pushes alone, too."""
+    name = "hybrid" if method == "push" else method
+    return Path(__file__).with_name(f"{name}.c")
 
 
 def first_of(rows: CSR, active: int) -> Array:
@@ -74,6 +68,23 @@ def first_of(rows: CSR, active: int) -> Array:
     filled = rows.occupied()
     first[filled] = rows.columns[rows.first_edges(filled)]
     return first
+
+
+def rows_for(out: CSR, into: CSR, active: int) -> dict[str, Any]:
+    """Return the members of ``whole_graph`` for rows out and rows in, of one width."""
+    offsets, in_offsets = out.offsets, into.offsets
+    if offsets.itemsize != in_offsets.itemsize:
+        offsets, in_offsets = (x.astype(np.uint64) for x in (offsets, in_offsets))
+    degrees, entering = (np.diff(x[: active + 1]) for x in (offsets, in_offsets))
+    pairs = (degrees.astype(np.float64) * entering).sum()
+    return {
+        "edges": out.edges,
+        "mean_next": float(pairs / max(out.edges, 1)),
+        "offsets": offsets,
+        "columns": out.columns,
+        "in_offsets": in_offsets,
+        "in_columns": into.columns,
+    }
 
 
 def array_table(n: int, active: int, *, parents: bool = True) -> ArrayTable:
@@ -124,38 +135,36 @@ class OpenMPWhole(WholeSearch):
                 "use more parts"
             )
         self._threads = threads
-        self._direction = DIRECTIONS[direction]
+        self._direction = DIRECTIONS["push" if method == "push" else direction]
         self._method = method
-        self._choose(part)
-        self._ordered = method == "ordered"
         self._active = part.active
         self._vertices = part.vertices
         table = array_table(n, part.active, parents=parents)
         arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
         self._level, self._parent = arrays["level"], arrays.get("parent")
-        self._unreach()
         self._numbers: Array = arrays.pop("numbers")
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         # roots of the last search that the next one leaves alone: no edge enters them
-        self._isolated: Root | None = None
+        self._isolated = NOBODY
         self._graph = self._prepare(part, arrays)
-        self._close(part)
-        self._trees = self._trees_of(part)
+        self.see(part)
 
     def _choose(self, part: Part) -> None:
         """Load the library that tests edge bits if the part has some."""
         offset_bytes = part.nn.offsets.itemsize
         masked = part.nn.bits is not None
         self._library = prepare(self._method, offset_bytes, masked=masked)
-        self._function = getattr(self._library, f"search_{self._method}")
+        name = f"search_{source_of(self._method).stem}"
+        self._function = getattr(self._library, name)
         self._both_ends = partial(prepare, BOTH_ENDS, offset_bytes, masked=masked)
 
     def see(self, part: Part) -> None:
         """Restrict searches to the edges in the part's rows; see ``WholeSearch``."""
         self._choose(part)
         self._graph.reached = -1
-        # mutant: self._unreach() -> pass : test_views_that_close_vertices
-        self._unreach()
+        # mutant: self._write(slice(None), -1, -1) -> pass
+        #   : test_views_that_close_vertices
+        self._write(slice(None), -1, -1)
         first = first_of(part.pulled, part.active)
         self._graph.held["first"][: part.active] = first
         self._close(part)
@@ -176,35 +185,27 @@ class OpenMPWhole(WholeSearch):
         return part.active - core
 
     def _prepare(self, part: Part, arrays: dict[str, Any]) -> Any:
-        active, pulled = part.active, part.pulled
-        out, into = (np.diff(x.offsets[: active + 1]) for x in (part.nn, pulled))
-        mean = float((out.astype(np.float64) * into).sum() / max(part.nn.edges, 1))
+        active = part.active
         self._marks: Array = arrays["marks"]
         self._marks[:] = 0
-        arrays["first"][:active] = first_of(pulled, active)
         arrays["vertices"][:active] = part.vertices[:active]
         for name in ("first", "vertices"):
             arrays[name][active:] = 0
         return structure(source_of(self._method), "whole_graph")(
             active=active,
-            edges=part.nn.edges,
             words=mask_words(active),
-            mean_next=mean,
             depth=NO_LIMIT,
             reached=-1,
             rates=team_rates(arrays.pop("rates")),
             names=arrays["vertices"],
-            offsets=part.nn.offsets,
-            columns=part.nn.columns,
-            in_offsets=pulled.offsets,
-            in_columns=pulled.columns,
             **arrays,
+            **rows_for(part.nn, part.pulled, active),
         )
 
     def _close(self, part: Part) -> None:
         """Mark the vertices to which visible edges lead, if these are not all."""
         filled, enterable = part.pulled.occupied(), None
-        closed = part.active - np.count_nonzero(filled < part.active)
+        closed = part.active - len(filled)
         if closed:
             enterable = mask_of(filled, mask_words(part.active) * 64)
         self._graph.set(enterable=enterable, closed=closed)
@@ -212,52 +213,34 @@ class OpenMPWhole(WholeSearch):
     def answer(self, root: Root, query: Query) -> WholeResult:
         """Search from ids; see ``WholeSearch``."""
         until, stop, records = query.until, query.stop, query.records
-        if self._isolated is not None:
-            self._write(self._isolated, -1, -1)
-            self._isolated = None
-        number, alone = self._numbers_of(root)
-        if number is None:
-            return self._nowhere(root, records=records)
-        self._leave_trees(root, until)
+        self._write(self._isolated, -1, -1)
+        ids = np.atleast_1d(root)
+        numbers = self._numbers[ids]
+        edged = numbers < self._active
+        roots, alone = numbers[edged], ids[~edged]
+        # mutant: self._graph.closed -> False : test_roots_that_no_edge_enters
+        self._isolated = ids if len(alone) or self._graph.closed else NOBODY
+        self._leave_trees(roots, until)
+        self._graph.roots = cc.pointer(roots)
+        self._graph.root_count = len(roots)
         targets = self._targets(until)
         self._graph.depth = NO_LIMIT if until.depth is None else until.depth
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        # mutant: self._graph.closed -> False : test_roots_that_no_edge_enters
-        if alone is not None or self._graph.closed:
-            self._isolated = root
-        call = LongCall.again(self._library, stop)
-        self._graph.stop = call.stop
-        try:
-            levels = call(
-                self._function,
-                ctypes.byref(self._graph),
-                ctypes.c_uint32(number),
-                ctypes.c_int(self._threads),
-                ctypes.c_int(self._direction),
-                cc.pointer(log if records else None),
-                ctypes.c_int64(len(log)),
-            )
-        except BaseException:  # perhaps during a level
-            self._marks[:] = 0
-            self._graph.reached = -1
-            raise
-        if levels == STOPPED:
-            raise SearchStopped("the search was stopped between two levels")
+        how = ctypes.c_int(self._threads), ctypes.c_int(self._direction)
+        noted = cc.pointer(log if records else None)
+        levels = self._run(self._library, self._function, stop, *how, noted)
         if levels < 0:
             raise OutOfMemory("no memory for the queues of a search")
-        level_records = self._records(log, levels) if records else []
+        if not len(roots):
+            levels = 1
         order = self._order()
-        if alone is not None:
+        if len(alone):
             self._write(alone, 0, alone)
-            if order is not None:
-                order = np.concatenate([alone, order])
-            if level_records:
-                level_records[0] = replace(
-                    level_records[0],
-                    frontier=level_records[0].frontier + len(alone),
-                )
+            order = None if order is None else np.concatenate([alone, order])
+        log["frontier"][:1] += len(alone)
+        level_records = self._records(log, levels) if records else []
         return WholeResult(
             self._level, self._parent, levels, records=level_records, order=order
         )
@@ -273,35 +256,37 @@ class OpenMPWhole(WholeSearch):
         if len(ends) < 2 or ends[-1] != self._numbers[target]:
             return NO_PATH
         library, checks = self._both_ends(), ctypes.c_int64()
-        call, graph = LongCall(library, stop), self._graph
-        graph.stop = call.stop
-        try:
-            length = call(
-                library.search_both_ends,
-                ctypes.byref(graph),
-                cc.pointer(ends),
-                ctypes.c_int64(len(ends) - 1),
-                ctypes.c_uint32(ends[-1]),
-                ctypes.byref(checks),
-            )
-        except BaseException:
-            self._marks[:] = 0
-            raise
-        if length == STOPPED:
-            raise SearchStopped("the search was stopped between two levels")
-        ids = self._vertices[graph.held["queue"][0][:length]]
+        sources = cc.arguments(ends, len(ends) - 1)
+        goal = ctypes.c_uint32(ends[-1]), ctypes.byref(checks)
+        function = library.search_both_ends
+        length = self._run(library, function, stop, *sources, *goal)
+        ids = self._vertices[self._graph.held["queue"][0][:length]]
         return ShortestPath(ids.astype(np.int64), checks.value)
 
-    def _leave_trees(self, root: Root, until: Until) -> None:
+    def _run(
+        self, library: ctypes.CDLL, function: Any, stop: Stop | None, *arguments: Any
+    ) -> int:
+        """Call a search; raise SearchStopped when ``stop`` returns True."""
+        call = LongCall.again(library, stop)
+        self._graph.stop = call.stop
+        try:
+            value: int = call(function, ctypes.byref(self._graph), *arguments)
+        except BaseException:  # perhaps during a level
+            self._marks[:] = 0
+            self._graph.reached = -1
+            raise
+        if value == STOPPED:
+            raise SearchStopped("the search was stopped between two levels")
+        return value
+
+    def _leave_trees(self, roots: Array, until: Until) -> None:
         """Leave trees out of the levels of a search, if it reaches all of them.
 
-        A single root may be in a tree, the roots of a set may not.
+        A single root, a number, may be in a tree, several may not.
         """
         core, graph = self._active - self._trees, self._graph
-        whole = until.depth is None and until.targets is None
-        if not whole or (
-            isinstance(root, np.ndarray) and (self._numbers[root] >= core).any()
-        ):
+        whole = until.depth is None and until.targets is None and len(roots) > 0
+        if not whole or (len(roots) > 1 and (roots >= core).any()):
             core = self._active
         if core != graph.active:
             # mutant: = -1 -> = 0 : test_searches_with_and_without_trees_in_turn
@@ -311,59 +296,26 @@ class OpenMPWhole(WholeSearch):
 
     def _records(self, log: Array, levels: int) -> list[LevelRecord]:
         """Return the records of levels, which include the vertices of trees."""
-        if not self._graph.trees:
-            return [
-                LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
-                for row in log[:levels]
-            ]
-        core = self._graph.active
-        on_trees = self._level[self._vertices[core : self._active]]
-        sizes, pruned = (
-            np.bincount(level[level >= 0], minlength=levels + 1)
-            for level in (self._level, on_trees)
-        )
-        done = log["frontier"] > 0
+        core, trees = self._graph.active, self._graph.trees
+        frontier, found = log["frontier"], log["found"]
+        if trees:
+            on_trees = self._level[self._vertices[core : self._active]]
+            sizes, pruned = (
+                np.bincount(level[level >= 0], minlength=levels + 1)
+                for level in (self._level, on_trees)
+            )
+            frontier, found = sizes, sizes[1:]
         return [
             LevelRecord(
-                MODES[log["mode"][k]] if done[k] else TREES,
-                int(sizes[k]),
+                TREES if trees and not log["frontier"][k] else MODES[log["mode"][k]],
+                int(frontier[k]),
                 int(log["checks"][k]),
-                int(sizes[k + 1]),
+                int(found[k]),
                 float(log["seconds"][k]),
-                {PRUNED: int(pruned[k + 1])},
+                {PRUNED: int(pruned[k + 1])} if trees else {},
             )
             for k in range(levels)
         ]
-
-    def _numbers_of(self, root: Root) -> tuple[int | None, Ids | None]:
-        """Return (number of the first root with edges or None, ids of those without).
-
-        Sets the C structure's fields for a set. Returns no ids if all roots have edges,
-        or none has.
-        """
-        self._graph.roots, self._graph.root_count = None, 0
-        if not isinstance(root, np.ndarray):
-            number = int(self._numbers[root])
-            return (number if number < self._active else None), None
-        numbers = self._numbers[root]
-        edged = numbers < self._active
-        self._roots = numbers[edged]
-        if not len(self._roots):
-            return None, None
-        self._graph.roots = self._roots.ctypes.data
-        self._graph.root_count = len(self._roots)
-        return int(self._roots[0]), None if edged.all() else root[~edged]
-
-    def _nowhere(self, root: Root, *, records: bool) -> WholeResult:
-        """Return the result of a search from vertices without edges."""
-        if self._active:
-            self._unreach()
-        self._isolated = root
-        self._write(root, 0, root)
-        order = np.atleast_1d(np.asarray(root, dtype=np.int64))
-        alone = [LevelRecord(MODES[0], len(order), 0, 0, 0.0)] if records else []
-        queue = order if self._ordered else None
-        return WholeResult(self._level, self._parent, 1, records=alone, order=queue)
 
     def _targets(self, until: Until) -> Array:
         """Return the numbers of the targets; none if one is unreachable."""
@@ -374,18 +326,13 @@ class OpenMPWhole(WholeSearch):
 
     def _order(self) -> Array | None:
         """Return the ids of reached vertices in the order of the queue."""
-        if not self._ordered:
+        if self._method != "ordered":
             return None
         return self._vertices[
             self._graph.held["queue"][0][: np.count_nonzero(self._level >= 0)]
         ]
 
-    def _write(self, vertex: Root, level: int, parent: Root) -> None:
-        self._level[vertex] = level
+    def _write(self, vertices: Ids | slice, level: int, parent: Root) -> None:
+        self._level[vertices] = level
         if self._parent is not None:
-            self._parent[vertex] = parent
-
-    def _unreach(self) -> None:
-        self._level[:] = -1
-        if self._parent is not None:
-            self._parent[:] = -1
+            self._parent[vertices] = parent
