@@ -15,11 +15,11 @@ from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.multisearch.base import BITS, KEPT, RunOptions
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
+from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.numpy_runner import Outputs, kept_value
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.runner import ProblemRunner
-from distbfs.multisearch.traversals import DeviceTraversals
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
 from distbfs.partition.share import Share, ShareCounts
@@ -56,9 +56,9 @@ class CudaRunner(ProblemRunner):
         """Describe the rows in host memory; see ``ProblemRunner``."""
         return where_rows_are(SoloWorld(), [graph])
 
-    def traversals(self, graph: Share) -> AbstractContextManager[DeviceTraversals]:
-        """Return the traversals of a graph; their memory is freed afterwards."""
-        return closing(DeviceTraversals(SoloWorld(), [graph]))
+    def searches(self, graph: Share) -> AbstractContextManager[DomainBitSearches]:
+        """Return bit-parallel searches of a graph; their memory is freed afterwards."""
+        return closing(DomainBitSearches(SoloWorld(), [graph]))
 
     def _run(
         self, problem: Problem, graph: Share, sources: Ids, options: RunOptions

@@ -21,10 +21,10 @@ from distbfs.graph.csr import CSR
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import BITS, Results, RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
-from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.part_bits import PartBitSearches
+from distbfs.multisearch.part_loop import MOST_SEARCHES, Wanted
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.runner import ProblemRunner
-from distbfs.multisearch.traversals import OnHosts
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
 from distbfs.ranks.world import SoloWorld
@@ -40,7 +40,7 @@ class HostGraph:
         if part.local_count >= 1 << 31:
             raise UsageError("many searches at once allow up to 2^31 - 1 vertices")
         self.part, self.n = part, part.layout.n
-        self.traversals = OnHosts(SoloWorld(), [part])
+        self.searches = PartBitSearches(SoloWorld(), [part])
 
     @cached_property
     def rows(self) -> CSR:
@@ -53,13 +53,13 @@ class BitWalk(NumpyWalk):
 
     def __init__(self, graph: HostGraph, options: RunOptions) -> None:
         super().__init__(graph.rows)
-        self._traversals, self._options = graph.traversals, options
+        self._searches, self._options = graph.searches, options
         self._wanted = Wanted(levels=True, limit=options.depth, stop=options.stop)
 
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
         """Yield the frontier of each level; see ``NumpyWalk``."""
-        options = replace(self._options, batch=len(sources))
-        searches, _ = self._traversals.run(sources, options, self._wanted)
+        options, searches = replace(self._options, batch=len(sources)), self._searches
+        searches.run_first(sources, options, self._wanted)
         searches.put_levels(level)
         sizes = searches.counts().sum(axis=0).tolist()
         narrow = level.astype(np.min_scalar_type(-searches.deepest - 1))
@@ -112,9 +112,9 @@ class OpenMPRunner(ReferenceRunner):
         """Wrap a whole graph, with memory for searches."""
         return HostGraph(part)
 
-    def traversals(self, graph: HostGraph) -> AbstractContextManager[OnHosts]:
-        """Return the traversals of a graph, which keep their memory."""
-        return nullcontext(graph.traversals)
+    def searches(self, graph: HostGraph) -> AbstractContextManager[PartBitSearches]:
+        """Return the bit-parallel searches of a graph, which keep their memory."""
+        return nullcontext(graph.searches)
 
     def run(
         self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
@@ -126,7 +126,7 @@ class OpenMPRunner(ReferenceRunner):
     def _run(
         self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        walk, most = BitWalk(graph, options), bits.MOST_SEARCHES
+        walk, most = BitWalk(graph, options), MOST_SEARCHES
         values, facts = run_batches(problem, walk, graph.n, sources, options, most)
         return values, facts | {"method": "arrays"}
 

@@ -21,11 +21,10 @@ from distbfs.multisearch.base import (
     check_sources,
 )
 from distbfs.multisearch.numpy_runner import Outputs, of_counts
-from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 
 if TYPE_CHECKING:
     from distbfs.multisearch.problem import Problem
-    from distbfs.multisearch.traversals import Traversals
     from distbfs.partition.part import Part
     from distbfs.types import AnyArray, Array, Ids
 
@@ -48,8 +47,8 @@ class ProblemRunner(ABC):
         Raises UsageError if the runner cannot search such a graph.
         """
 
-    def traversals(self, graph: Any) -> AbstractContextManager[Traversals[Any] | None]:  # noqa: ARG002
-        """Return the bit-parallel traversals of a graph, None if there are none."""
+    def searches(self, graph: Any) -> AbstractContextManager[PartSearches | None]:  # noqa: ARG002
+        """Return the bit-parallel searches of a graph, None if there are none."""
         return nullcontext()
 
     def run(
@@ -72,12 +71,12 @@ class ProblemRunner(ABC):
         by_bits = problem.bits and options.method in ("", BITS)
         if options.method == BITS and not by_bits:
             raise UsageError(f"problem {problem.name} cannot run with method bits")
-        with self.traversals(graph) if by_bits else nullcontext() as traversals:
-            if traversals is None:
+        with self.searches(graph) if by_bits else nullcontext() as searches:
+            if searches is None:
                 values, facts = self._run(problem, graph, sources, options)
             else:
                 values, facts = run_in_batches(
-                    problem, sources, graph.n, traversals, options
+                    problem, sources, graph.n, searches, options
                 )
                 facts["method"] = BITS
         return Results(values, {**self.describe(), **facts})
@@ -109,7 +108,7 @@ def run_in_batches(
     problem: Problem,
     sources: Ids,
     n: int,
-    traversals: Traversals[Any],
+    searches: PartSearches,
     options: RunOptions,
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """Run a problem from sources; return (results, facts) (collective).
@@ -119,19 +118,19 @@ def run_in_batches(
     """
     outputs = Outputs(problem, len(sources), n)
     try:
-        facts = _run(problem, sources, outputs, traversals, options)
+        facts = _run(problem, sources, outputs, searches, options)
         return outputs.results(), facts
     except OutOfMemory:  # on all ranks
-        if not traversals.narrow():
+        if not searches.narrow():
             raise
-    return run_in_batches(problem, sources, n, traversals, options)
+    return run_in_batches(problem, sources, n, searches, options)
 
 
 def _run(
     problem: Problem,
     sources: Ids,
     outputs: Outputs,
-    traversals: Traversals[Any],
+    searches: PartSearches,
     options: RunOptions,
 ) -> dict[str, Any]:
     """Put the results of a problem into ``outputs``; return facts of its batches."""
@@ -146,7 +145,7 @@ def _run(
     )
     while first < len(sources):
         try:
-            searches, count = traversals.run(sources[first:], options, wanted)
+            count = searches.run_first(sources[first:], options, wanted)
         except SearchStopped as stopped:
             done = f"stopped after {first} of {len(sources)} sources"
             raise SearchStopped(done) from stopped

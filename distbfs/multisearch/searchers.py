@@ -19,7 +19,7 @@ from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.exchange.router import gather
-from distbfs.multisearch import bits
+from distbfs.multisearch import bits, domain_bits
 from distbfs.multisearch.base import (
     WAYS,
     Results,
@@ -27,9 +27,11 @@ from distbfs.multisearch.base import (
     check_problem,
     check_sources,
 )
+from distbfs.multisearch.part_bits import PartBitSearches
+from distbfs.multisearch.part_loop import MOST_SEARCHES, PartSearches
+from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.runner import ProblemRunner, add_counts, run_in_batches
-from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -110,7 +112,7 @@ class Searcher(ABC):
         """Return how many sources to run at once if pairwise results have a size."""
         fits = ROWS_BYTES // max(self.n * itemsize * self.apart, 1)
         step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
-        return min(step, bits.MOST_SEARCHES) * self.apart
+        return min(step, MOST_SEARCHES) * self.apart
 
     @abstractmethod
     def turned(self) -> Searcher:
@@ -119,8 +121,8 @@ class Searcher(ABC):
     @property
     def smallest(self) -> int:
         """Number of sources in a batch of all ranks."""
-        most = bits.MOST_SEARCHES
-        return min(self.options.batch or most, most) * self.apart
+        most = self.options.batch or MOST_SEARCHES
+        return min(most, MOST_SEARCHES) * self.apart
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -215,7 +217,7 @@ class PartsSearcher(Searcher):
         self.n, self.engine = session.layout.n, session.options.engine
         self.directed = directed
         self.tails: dict[str, int] = {}
-        self._traversals = traversals_of(session)
+        self._searches = searches_of(session)
         self._turned: PartsSearcher | None = None
         self._along = True  # edges, not reversed ones
 
@@ -229,7 +231,9 @@ class PartsSearcher(Searcher):
         check_sources(sources, self.n)
         totals, first = list[Array](), 0
         while first < len(sources):
-            shares, some = self._traversals.dependencies(sources[first:], self.options)
+            shares, some = self._searches.dependencies_of_first(
+                sources[first:], self.options
+            )
             totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
             first += some
         if not totals:
@@ -244,9 +248,7 @@ class PartsSearcher(Searcher):
                 "each rank; it cannot run over parts"
             )
         width = self.n if self.world.rank == 0 else 0
-        values, facts = run_in_batches(
-            problem, sources, width, self._traversals, options
-        )
+        values, facts = run_in_batches(problem, sources, width, self._searches, options)
         add_counts(self.tails, {x: facts[x] for x in TAIL_COUNTS if x in facts})
         for state in problem.state:
             if state.per == "pair" and self.world.rank:
@@ -262,13 +264,43 @@ class PartsSearcher(Searcher):
             return self
         if self._turned is None:
             self._turned = turned = copy(self)
-            turned._traversals = self._traversals.reversed()
+            turned._searches = self._searches.reversed()
             turned._turned, turned._along = self, not self._along
         return self._turned
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
         return {**self._session.describe(), "divided": "parts"}
+
+
+def searches_of(session: Session) -> PartSearches:
+    """Return the searches of a session's parts from many sources (collective).
+
+    With engine openmp, they search parts in host memory; with engine xbfs, rows on
+    devices. Raises UsageError on all ranks for other engines, or if a rank has none of
+    these.
+    """
+    held, engine, world = session.held, session.options.engine, session.world
+    separated = session.separated if engine == "xbfs" else None
+    shares = held.shares if separated is None else separated.shares
+    ways = engine == "xbfs" and bool(shares), engine == "openmp" and bool(held.parts)
+    on_devices, on_hosts = world.allreduce(np.array(ways), "min").tolist()
+    if on_devices:
+        messages = None
+        if separated is not None and len(separated.placement.domains) > 1:
+            devices = [share.cuda_device for share in shares]
+            messages = PartMessages(
+                world, separated.placement, devices, separated.exchange
+            )
+        return domain_bits.DomainBitSearches(
+            world, shares, messages=messages, session=session
+        )
+    if on_hosts:
+        return PartBitSearches(world, held.parts, session.options.threads, session)
+    raise UsageError(
+        f"engine {engine} does not search these parts from many sources; allowed: "
+        "engine openmp or xbfs, or the whole graph on each rank (--divide sources)"
+    )
 
 
 def whole_bytes(source: Source) -> int:

@@ -10,7 +10,7 @@ from device_graphs import HostGraph, hubs
 from fast_graphs import path, shuffled, star
 from graphs import complete, kronecker, random_tuples, uniform
 from outer_searches import PLACEMENTS, searching
-from resident_parts import NOTHING, budgets, resident_parts
+from resident_parts import NOTHING, budgets, device_searches, resident_parts
 from sessions import open_tuples, query_session
 from test_between_kernels import StreamedThreads
 from test_domain_bits import ALWAYS_PULL, NEVER_PULL, check, some_sources
@@ -26,7 +26,6 @@ from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
-from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
@@ -89,7 +88,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
         tails = made[0].tails
         kept.append(tails.kept if tails else 1 << 30)
         pull_edges = ways[(turn + k) % 3]
-        searches = DomainBitSearches(
+        searches = device_searches(
             SoloWorld(),
             [*made],
             lanes=(1, 2, 4)[(k + parts) % 3],
@@ -262,7 +261,7 @@ def test_ranks_of_a_domain(least_kept):
 
     def rank(world):
         made, _ = resident_parts(source, world.size, world, room=LEAST)
-        searches = DomainBitSearches(world, [*made])
+        searches = device_searches(world, [*made])
         check(searches, source, roots)
         searches.run(roots, Wanted())
         counts = searches.tail_counts()
