@@ -29,7 +29,7 @@ from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress, progress_bar
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
 from distbfs.types import Array, Floats, Ids, Levels, Marks, RunnerName, World
@@ -72,16 +72,14 @@ def searching(
     """
 
     def make(part: Part) -> WholeSearcher:
-        return WholeSearcher(
-            SoloWorld(), runner or choose_runner(engine)[0], part, ways
-        )
+        return (kind or choose_searcher(engine)[0])(SoloWorld(), part, ways)
 
     check_graph(graph)
-    ways, runner = options or RunOptions(), None
+    ways, kind = options or RunOptions(), None
     if world is not None and world.size > 1:
-        runner, _ = choose_runner(engine, world)
+        kind, _ = choose_searcher(engine, world)
     with graph._lock:
-        name = engine if runner is None else runner.name
+        name = engine if kind is None else kind.engine
         limits = ways.device_memory, ways.host_memory
         searcher: WholeSearcher = graph._keep(("multisearch", name, *limits), make)
         if world is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
 from typing import Any
@@ -21,17 +22,18 @@ from distbfs.errors import UsageError
 from distbfs.exchange.router import gather
 from distbfs.multisearch import bits, domain_bits
 from distbfs.multisearch.base import (
+    BITS,
     WAYS,
     Results,
     RunOptions,
     check_problem,
     check_sources,
 )
+from distbfs.multisearch.batches import add_counts, run_in_batches
 from distbfs.multisearch.part_bits import PartBitSearches
 from distbfs.multisearch.part_loop import MOST_SEARCHES, PartSearches
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.runner import ProblemRunner, add_counts, run_in_batches
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -78,9 +80,10 @@ class Searcher(ABC):
         return sources
 
     def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return a function that searches from one vertex; see ``ProblemRunner``.
+        """Return a function from a vertex id to levels, [n] by id, on a device.
 
-        Returns None if the ranks search together.
+        An array stays valid until the next call. Returns None, as by default, if many
+        searches run at once.
         """
         return None
 
@@ -132,24 +135,41 @@ class Searcher(ABC):
 class WholeSearcher(Searcher):
     """Every rank holds the whole graph and takes a share of the sources.
 
-    part: one part without delegates, in input ids
+    methods: variants of the engine
+    part: one part without delegates, in input ids (see ``whole.in_input_ids``)
+    graph: the same in the form that the engine needs
     where: description of the rows in host memory; "" if none are
+
+    Raises UsageError if the engine cannot search such a graph.
     """
 
+    methods: tuple[str, ...]
     part: Part
+    where = ""
 
-    def __init__(
-        self, world: World, runner: ProblemRunner, part: Part, options: RunOptions
-    ) -> None:
-        self.world, self.runner, self.part, self.options = world, runner, part, options
+    def __init__(self, world: World, part: Part, options: RunOptions) -> None:
+        self.world, self.part, self.options = world, part, options
         self.n, self.directed = part.layout.n, part.directed
-        self.graph = runner.prepare(part, options)
-        self.engine, self.where = runner.name, runner.where(self.graph)
         self.tails: dict[str, int] = {}
+        self.graph = self._prepared()
 
-    def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return a function that searches from one vertex; see ``ProblemRunner``."""
-        return self.runner.levels_from(self.graph)
+    @staticmethod
+    def check() -> None:
+        """Raise CompilerMissing or DeviceMissing if the engine cannot run here."""
+
+    @abstractmethod
+    def _prepared(self) -> Any:
+        """Return the graph in the form that the engine needs."""
+
+    def _searches(self) -> AbstractContextManager[PartSearches | None]:
+        """Return the bit-parallel searches of the graph, None if there are none."""
+        return nullcontext()
+
+    @abstractmethod
+    def _by_functions(
+        self, problem: Problem, sources: Ids, options: RunOptions
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Run a problem by its functions; return (results, facts)."""
 
     @property
     def apart(self) -> int:
@@ -163,8 +183,7 @@ class WholeSearcher(Searcher):
 
     def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
         with errors_of_all(self.world):
-            share = self.share(sources)
-            results = self.runner.run(problem, self.graph, share, options)
+            results = self._of_share(problem, self.share(sources), options)
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
         sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
         if any(sums.values()):
@@ -177,6 +196,26 @@ class WholeSearcher(Searcher):
             if state.result
         }
         return Results(joined, results.facts | (sums if self.tails else {}))
+
+    def _of_share(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+        """Run a problem from this rank's sources, of which there may be none."""
+        if options.method and options.method not in self.methods:
+            allowed = ", ".join(self.methods)
+            raise UsageError(
+                f"method '{options.method}' of engine {self.engine}; allowed: {allowed}"
+            )
+        by_bits = problem.bits and options.method in ("", BITS)
+        if options.method == BITS and not by_bits:
+            raise UsageError(f"problem {problem.name} cannot run with method bits")
+        with self._searches() if by_bits else nullcontext() as searches:
+            if searches is None:
+                values, facts = self._by_functions(problem, sources, options)
+            else:
+                values, facts = run_in_batches(
+                    problem, sources, self.n, searches, options
+                )
+                facts["method"] = BITS
+        return Results(values, {**self._describe(), **facts})
 
     def _joined(self, state: State, value: Array) -> Array:
         """Combine the values of a result from all ranks."""
@@ -194,14 +233,17 @@ class WholeSearcher(Searcher):
         """Return a searcher along reversed edges."""
         if not self.directed:
             return self
-        part = self.part.reversed()
-        turned = WholeSearcher(self.world, self.runner, part, self.options)
+        turned = type(self)(self.world, self.part.reversed(), self.options)
         turned.tails = self.tails
         return turned
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
-        return {**self.runner.describe(), "divided": "sources"}
+        return {**self._describe(), "divided": "sources"}
+
+    @abstractmethod
+    def _describe(self) -> dict[str, Any]:
+        """Return engine and devices, for reports (JSON values)."""
 
 
 class PartsSearcher(Searcher):

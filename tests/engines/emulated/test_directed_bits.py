@@ -54,11 +54,11 @@ from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
+from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening, domain_group
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 from distbfs.service.shared_traversal import batch_searcher
 
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
@@ -270,8 +270,8 @@ def test_applications_in_host_memory(least_kept):
     """Betweenness needs all columns, and says so."""
     source = source_of("uniform")
     source = Arcs(120, source.u % 120, source.v % 120)
-    runner = choose_runner("xbfs")[0]
-    searcher = WholeSearcher(SoloWorld(), runner, whole(source, True), RunOptions())
+    kind = choose_searcher("xbfs")[0]
+    searcher = kind(SoloWorld(), whole(source, True), RunOptions())
     assert "beyond 8 of a row" in searcher.where
     check_applications(searcher, source)
     assert searcher.tails["tail_edges"] > 0

@@ -28,14 +28,14 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
 from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
+from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Domains
 from distbfs.partition.share import ShareCounts, whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening, domain_group
-from distbfs.search.choose import Request, choose_runner
+from distbfs.search.choose import Request, choose_searcher
 from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
 
@@ -171,9 +171,8 @@ def test_applications_of_sessions(monkeypatch, least_kept, count):
 def test_applications_of_a_whole_graph(least_kept):
     """Problems with functions need all columns, and say so."""
     source = random_tuples(150, 1200, 4)
-    searcher = WholeSearcher(
-        SoloWorld(), choose_runner("xbfs")[0], whole(source), RunOptions()
-    )
+    kind, _ = choose_searcher("xbfs")
+    searcher = kind(SoloWorld(), whole(source), RunOptions())
     assert "beyond 8 of a row" in searcher.where
     check_applications(searcher, source)
     assert searcher.tails["tail_edges"] > 0

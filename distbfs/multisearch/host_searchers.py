@@ -1,4 +1,4 @@
-"""The runners for CPUs: functions over arrays of edges, traversals in C or in NumPy.
+"""The searchers for CPUs: functions over arrays of edges, traversals in C or in NumPy.
 
 With engine openmp, problems that need only levels, counts or reachability run
 bit-parallel. Others find levels in the same way; then their functions are called for
@@ -19,12 +19,12 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.multisearch import bits
-from distbfs.multisearch.base import BITS, Results, RunOptions
+from distbfs.multisearch.base import BITS, RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.part_bits import PartBitSearches
 from distbfs.multisearch.part_loop import MOST_SEARCHES, Wanted
 from distbfs.multisearch.problem import Problem
-from distbfs.multisearch.runner import ProblemRunner
+from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
 from distbfs.ranks.world import SoloWorld
@@ -39,7 +39,7 @@ class HostGraph:
             raise UsageError("many searches at once need a graph in one part")
         if part.local_count >= 1 << 31:
             raise UsageError("many searches at once allow up to 2^31 - 1 vertices")
-        self.part, self.n = part, part.layout.n
+        self.part = part
         self.searches = PartBitSearches(SoloWorld(), [part])
 
     @cached_property
@@ -71,69 +71,56 @@ class BitWalk(NumpyWalk):
             first += size
 
 
-class ReferenceRunner(ProblemRunner):
+class ReferenceSearcher(WholeSearcher):
     """NumPy on one thread."""
 
-    name = "reference"
+    engine = "reference"
     methods: tuple[str, ...] = ("numpy",)
+    graph: HostGraph
 
-    def prepare(self, part: Part, options: RunOptions | None = None) -> Any:
-        """Return a whole graph in the form that the runner needs."""
+    def _prepared(self) -> HostGraph:
         for name in MEMORY_OPTIONS:
-            if options is not None and getattr(options, name) is not None:
-                raise UsageError(f"{name} is not an option of engine {self.name}")
-        return self._prepared(part)
+            if getattr(self.options, name) is not None:
+                raise UsageError(f"{name} is not an option of engine {self.engine}")
+        return HostGraph(self.part)
 
-    def _prepared(self, part: Part) -> Any:
-        """Return the rows of a whole graph by id."""
-        return NumpyWalk(rows_by_id(part))
-
-    def _run(
-        self, problem: Problem, graph: NumpyWalk, sources: Ids, options: RunOptions
+    def _by_functions(
+        self, problem: Problem, sources: Ids, options: RunOptions
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        return run_batches(problem, graph, graph.n, sources, options)
+        walk = NumpyWalk(self.graph.rows)
+        return run_batches(problem, walk, self.n, sources, options)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the runner's hardware and settings, for reports."""
-        return {"engine": self.name, "method": "numpy", "threads": 1}
+    def _describe(self) -> dict[str, Any]:
+        return {"engine": self.engine, "method": "numpy", "threads": 1}
 
 
-class OpenMPRunner(ReferenceRunner):
+class OpenMPSearcher(ReferenceSearcher):
     """C code; method "bits" runs problems that allow it, "arrays" all others."""
 
-    name = "openmp"
+    engine = "openmp"
     methods = (BITS, "arrays")
 
-    def __init__(self) -> None:
-        bits.prepare()  # an installed compiler may still fail
-        self._threads = cc.thread_count()
+    @staticmethod
+    def check() -> None:
+        """Raise CompilerMissing if an installed compiler fails."""
+        bits.prepare()
 
-    def _prepared(self, part: Part) -> HostGraph:
-        """Wrap a whole graph, with memory for searches."""
-        return HostGraph(part)
+    def _searches(self) -> AbstractContextManager[PartBitSearches]:
+        """Return the bit-parallel searches of the graph, which keep their memory."""
+        return nullcontext(self.graph.searches)
 
-    def searches(self, graph: HostGraph) -> AbstractContextManager[PartBitSearches]:
-        """Return the bit-parallel searches of a graph, which keep their memory."""
-        return nullcontext(graph.searches)
-
-    def run(
-        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
-    ) -> Results:
-        """Run a problem from sources; see ``ProblemRunner``."""
-        self._threads = cc.thread_count(options.threads)
-        return super().run(problem, graph, sources, options)
-
-    def _run(
-        self, problem: Problem, graph: Any, sources: Ids, options: RunOptions
+    def _by_functions(
+        self, problem: Problem, sources: Ids, options: RunOptions
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        walk, most = BitWalk(graph, options), MOST_SEARCHES
-        values, facts = run_batches(problem, walk, graph.n, sources, options, most)
+        walk = BitWalk(self.graph, options)
+        values, facts = run_batches(
+            problem, walk, self.n, sources, options, MOST_SEARCHES
+        )
         return values, facts | {"method": "arrays"}
 
-    def describe(self) -> dict[str, Any]:
-        """Return the runner's hardware and settings, for reports."""
+    def _describe(self) -> dict[str, Any]:
         return {
-            "engine": self.name,
-            "threads": self._threads,
+            "engine": self.engine,
+            "threads": cc.thread_count(self.options.threads),
             "compiler": cc.made_by(),
         }
