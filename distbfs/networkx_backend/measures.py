@@ -91,11 +91,6 @@ def radius(G: BackendGraph) -> int:  # noqa: N803
     return min(eccentricity(G).values())
 
 
-def periphery(G: BackendGraph) -> list[Any]:  # noqa: N803
-    """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
-    return list(nx.periphery.orig_func(G, e=eccentricity(G)))
-
-
 def center(G: BackendGraph) -> list[Any]:  # noqa: N803
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""
     if not len(G):
