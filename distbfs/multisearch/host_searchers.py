@@ -19,6 +19,7 @@ from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.multisearch import bits
+from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import BITS, RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.part_bits import PartBitSearches
@@ -27,6 +28,7 @@ from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
+from distbfs.ranks.agreement import errors_of_all
 from distbfs.ranks.world import SoloWorld
 from distbfs.types import Array, Ids
 
@@ -117,6 +119,13 @@ class OpenMPSearcher(ReferenceSearcher):
             problem, walk, self.n, sources, options, MOST_SEARCHES
         )
         return values, facts | {"method": "arrays"}
+
+    def dependencies(self, sources: Ids) -> Array:
+        """Return the sum of the dependencies of sources; see ``Searcher``."""
+        share = self.share(sources)
+        with errors_of_all(self.world):
+            value = betweenness.dependencies(self.part, share, self.options)
+        return self.world.allreduce(value)
 
     def _describe(self) -> dict[str, Any]:
         return {

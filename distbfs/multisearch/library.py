@@ -59,10 +59,7 @@ def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
 
 @contextmanager
 def searching(
-    graph: Graph,
-    engine: str,
-    options: RunOptions | None = None,
-    world: World | None = None,
+    graph: Graph, engine: str, options: RunOptions, world: World
 ) -> Iterator[WholeSearcher]:
     """Yield the searcher for a graph and an engine, with its lock held.
 
@@ -72,21 +69,20 @@ def searching(
     """
 
     def make(part: Part) -> WholeSearcher:
-        return (kind or choose_searcher(engine)[0])(SoloWorld(), part, ways)
+        return (kind or choose_searcher(engine)[0])(SoloWorld(), part, options)
 
     check_graph(graph)
-    ways, kind = options or RunOptions(), None
-    if world is not None and world.size > 1:
+    kind = None
+    if world.size > 1:
         kind, _ = choose_searcher(engine, world)
     with graph._lock:
         name = engine if kind is None else kind.engine
-        limits = ways.device_memory, ways.host_memory
-        searcher: WholeSearcher = graph._keep(("multisearch", name, *limits), make)
-        if world is not None:
-            searcher = copy(searcher)
-            searcher.world, searcher.tails = world, {}
+        limits = options.device_memory, options.host_memory
+        searcher: WholeSearcher = copy(
+            graph._keep(("multisearch", name, *limits), make)
+        )
+        searcher.world, searcher.tails, searcher.options = world, {}, options
         with graph._lock.search():
-            searcher.options = ways
             yield searcher
 
 

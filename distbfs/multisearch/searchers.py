@@ -57,7 +57,6 @@ class Searcher(ABC):
 
     world: the ranks; n: number of vertices; directed: whether the graph is directed
     engine: name of the engine
-    part: the whole graph, in input ids, if each rank holds it, else None
     tails: counts of the reads of tails in host memory by traversals, on all ranks;
     their names are those of ``TAIL_COUNTS``; empty if no row has a tail
     """
@@ -67,17 +66,12 @@ class Searcher(ABC):
     directed: bool
     options: RunOptions
     engine: str
-    part: Part | None = None
     tails: dict[str, int]
 
     @property
     def apart(self) -> int:
         """Number of ranks that search apart from each other, from their own sources."""
         return 1
-
-    def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources, int64 [k]: all if the ranks search together."""
-        return sources
 
     def levels_from(self) -> Callable[[int], AnyArray] | None:
         """Return a function from a vertex id to levels, [n] by id, on a device.

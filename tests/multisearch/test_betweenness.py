@@ -94,7 +94,7 @@ def test_more_paths_than_float64_has(count, tail):
     graph = distbfs.Graph.from_edges(edges)
     wanted = by_fractions(edges, 0)
     for engine in HOSTS:
-        with searching(graph, engine) as searcher:
+        with searching(graph, engine, RunOptions(), SoloWorld()) as searcher:
             got = betweenness.sums(searcher, np.array([0]))
         np.testing.assert_allclose(got, wanted, **CLOSE)
 

@@ -28,7 +28,6 @@ from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
 from distbfs.partition.part import Part
-from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -248,12 +247,7 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     or if devices hold the graph in parts and some of its edges are in host memory.
     """
     value = searcher.dependencies(sources)
-    if value is None and searcher.engine == "openmp" and searcher.part is not None:
-        share = searcher.share(sources)
-        with errors_of_all(searcher.world):
-            value = dependencies(searcher.part, share, searcher.options)
-        value = searcher.world.allreduce(value)
-    elif value is None:
+    if value is None:
         value = searcher.run(PROBLEM, sources)["value"]
     if not np.isfinite(value).all():
         raise UsageError(
