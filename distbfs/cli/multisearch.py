@@ -32,7 +32,7 @@ from distbfs.errors import (
     UsageError,
 )
 from distbfs.leftovers import DASH
-from distbfs.multisearch import domain_members
+from distbfs.multisearch import cuda_bits
 from distbfs.multisearch.application import Application, Facts, Take, Task
 from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.pieces import Unfinished
@@ -279,7 +279,7 @@ def beside_searches(share: ShareCounts) -> int:
 
     The module that knows needs CUDA, and is imported only if devices search.
     """
-    return domain_members.bytes_beside(share)
+    return cuda_bits.bytes_beside(share)
 
 
 def make_searcher(

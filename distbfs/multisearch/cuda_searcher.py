@@ -14,9 +14,9 @@ from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.multisearch.base import BITS, KEPT, RunOptions
+from distbfs.multisearch.cuda_bits import bytes_beside
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.numpy_runner import Outputs, kept_value
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher

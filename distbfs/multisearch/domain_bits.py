@@ -2,7 +2,7 @@
 
 The host launches a level on all devices of a domain and waits for all before the next.
 A device with a whole graph makes all levels in one launch (``LaunchedShare``), unless
-some of the graph is in host memory. ``domain_members`` describes the rows of devices
+some of the graph is in host memory. ``cuda_bits`` describes the rows of devices
 and the bytes that searches take. Between domains (``outer_bits``), each level sends the
 new words of delegates to all domains, and those of targets of outer edges to their
 owners.
@@ -22,8 +22,7 @@ from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import check_sources
-from distbfs.multisearch.cuda_bits import LANES, SEARCHES
-from distbfs.multisearch.domain_members import lanes_that_fit, shared_of
+from distbfs.multisearch.cuda_bits import LANES, SEARCHES, lanes_that_fit, shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, BitShare, LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged

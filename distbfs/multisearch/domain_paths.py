@@ -35,7 +35,7 @@ from distbfs.device.structures import structure
 from distbfs.engines.cuda.common.paths import SOURCE, Sweeps
 from distbfs.errors import ResourceError, SearchStopped
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.domain_members import largest_that_fits
+from distbfs.multisearch.cuda_bits import largest_that_fits
 from distbfs.multisearch.outer_bits import Sender, exchanged
 from distbfs.partition.share import GRANULE
 from distbfs.ranks.agreement import errors_of_all

@@ -15,8 +15,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.cuda_bits import KERNELS, THREADS
-from distbfs.multisearch.domain_members import outer_table
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS, outer_table
 from distbfs.partition.share import Share
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from distbfs.multisearch import (
     domain_bits,
     domain_share,
 )
-from distbfs.multisearch.domain_members import lanes_that_fit
+from distbfs.multisearch.cuda_bits import lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import domain_group

@@ -25,8 +25,7 @@ from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import RESERVE
-from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
+from distbfs.multisearch.cuda_bits import RESERVE, bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.options import BuildOptions
