@@ -86,9 +86,9 @@ def exchanged(
         senders[0].item,
         lambda place, group, count: senders[place].items(group, count),
     )
-    for one in arrived:
-        with on_device(devices[one.place]):
-            senders[one.place].take(one.items, delegates=one.delegates)
+    for route, items in arrived:
+        with on_device(devices[route.place]):
+            senders[route.place].take(items, delegates=route.delegates)
 
 
 class Outside(Sender):
