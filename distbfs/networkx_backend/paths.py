@@ -27,7 +27,7 @@ def single_target_shortest_path_length(
     cutoff: float | None = None,
 ) -> Any:
     """Return distances, see ``networkx.single_target_shortest_path_length``."""
-    lengths = G.distances(endpoint(G, target, "Target"), cutoff, reverse=True)
+    lengths = G.turned.distances(endpoint(G, target, "Target"), cutoff)
     return iter(lengths.items()) if BEFORE_3_5 else lengths
 
 
@@ -69,7 +69,7 @@ def single_target_shortest_path(
     if target not in G:
         raise nx.NodeNotFound(f"Target {target} not in G")
     paths = {target: [target]}
-    for parent, child in G.tree_edges(target, cutoff, reverse=True):
+    for parent, child in G.turned.tree_edges(target, cutoff):
         paths[child] = [child, *paths[parent]]
     return paths
 

@@ -35,7 +35,8 @@ def bfs_edges(
     depth_limit: int | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the edges of a search, see ``networkx.bfs_edges``."""
-    yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
+    start = begun(G, source)
+    yield from (G.turned if reverse else G).tree_edges(start, depth_limit)
 
 
 def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N803
@@ -62,7 +63,7 @@ def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
 
 def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
     """Return the nodes that reach a node, see ``networkx.ancestors``."""
-    level = G.levels(begun(G, source), reverse=True)
+    level = G.turned.levels(begun(G, source))
     return set(G.names(np.flatnonzero(level > 0)))
 
 
