@@ -13,7 +13,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
-from distbfs.multisearch.base import BITS, KEPT, RunOptions
+from distbfs.multisearch.base import BITS, KEPT
 from distbfs.multisearch.cuda_bits import bytes_beside
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -61,7 +61,7 @@ class CudaSearcher(WholeSearcher):
         return closing(DomainBitSearches(SoloWorld(), [self.graph]))
 
     def _by_functions(
-        self, problem: Problem, sources: Ids, options: RunOptions
+        self, problem: Problem, sources: Ids
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Run a problem by its CUDA text, with a block for each search."""
         if problem.functions and not problem.cuda:
@@ -84,7 +84,9 @@ class CudaSearcher(WholeSearcher):
                 outputs.values[name][rows] = arrays[name].get()
 
         text = replace(problem, state=own, bits=False)
-        runner = DeviceRunner(text, graph, sources, options, sink, levels=bool(kept))
+        runner = DeviceRunner(
+            text, graph, sources, self.options, sink, levels=bool(kept)
+        )
         for name, array in runner.run().items():
             if name in outputs.values:
                 outputs.values[name][...] = array.get()

@@ -87,10 +87,10 @@ class ReferenceSearcher(WholeSearcher):
         return HostGraph(self.part)
 
     def _by_functions(
-        self, problem: Problem, sources: Ids, options: RunOptions
+        self, problem: Problem, sources: Ids
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         walk = NumpyWalk(self.graph.rows)
-        return run_batches(problem, walk, self.n, sources, options)
+        return run_batches(problem, walk, sources, self.options)
 
     def _describe(self) -> dict[str, Any]:
         return {"engine": self.engine, "method": "numpy", "threads": 1}
@@ -112,12 +112,10 @@ class OpenMPSearcher(ReferenceSearcher):
         return nullcontext(self.graph.searches)
 
     def _by_functions(
-        self, problem: Problem, sources: Ids, options: RunOptions
+        self, problem: Problem, sources: Ids
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        walk = BitWalk(self.graph, options)
-        values, facts = run_batches(
-            problem, walk, self.n, sources, options, MOST_SEARCHES
-        )
+        walk, most = BitWalk(self.graph, self.options), MOST_SEARCHES
+        values, facts = run_batches(problem, walk, sources, self.options, most)
         return values, facts | {"method": "arrays"}
 
     def dependencies(self, sources: Ids) -> Array:

@@ -341,7 +341,7 @@ def search_many(
             raise UsageError("resume and progress are for applications, given by name")
         chosen, ids = RunOptions(**options), ids_of(graph, sources)
         with searching(graph, engine, chosen, world) as searcher:
-            return searcher.run(problem, ids, chosen)
+            return searcher.run(problem, ids)
 
 
 def path_lengths(

@@ -244,13 +244,12 @@ def sum_by_vertex(name: str, level: Array, reached: Array) -> Array:
 def run_batches(
     problem: Problem,
     walk: NumpyWalk,
-    n: int,
     sources: Ids,
     options: RunOptions,
     most: int = 1 << 31,
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """Run a problem in batches of up to ``most`` searches; return (results, facts)."""
-    outputs = Outputs(problem, len(sources), n)
+    outputs, n = Outputs(problem, len(sources), walk.n), walk.n
     size = batch_size(problem, n, options, min(most, max(len(sources), 1)))
     batches = range(0, len(sources), size)
     levels = 0

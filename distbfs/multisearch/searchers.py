@@ -88,9 +88,7 @@ class Searcher(ABC):
         """
         return None
 
-    def run(
-        self, problem: Problem, sources: Ids, options: RunOptions | None = None
-    ) -> Results:
+    def run(self, problem: Problem, sources: Ids) -> Results:
         """Run a problem from sources, equal on all ranks (collective).
 
         All ranks get results per search and per level, of all sources, and results per
@@ -99,10 +97,10 @@ class Searcher(ABC):
         """
         check_problem(problem)
         check_sources(sources, self.n)
-        return self._run(problem, sources, options or self.options)
+        return self._run(problem, sources)
 
     @abstractmethod
-    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _run(self, problem: Problem, sources: Ids) -> Results:
         """Run a problem that has been checked; see ``run``."""
 
     def at_once(self, itemsize: int) -> int:
@@ -161,7 +159,7 @@ class WholeSearcher(Searcher):
 
     @abstractmethod
     def _by_functions(
-        self, problem: Problem, sources: Ids, options: RunOptions
+        self, problem: Problem, sources: Ids
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Run a problem by its functions; return (results, facts)."""
 
@@ -175,9 +173,9 @@ class WholeSearcher(Searcher):
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
 
-    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _run(self, problem: Problem, sources: Ids) -> Results:
         with errors_of_all(self.world):
-            results = self._of_share(problem, self.share(sources), options)
+            results = self._of_share(problem, self.share(sources))
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
         sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
         if any(sums.values()):
@@ -191,22 +189,23 @@ class WholeSearcher(Searcher):
         }
         return Results(joined, results.facts | (sums if self.tails else {}))
 
-    def _of_share(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _of_share(self, problem: Problem, sources: Ids) -> Results:
         """Run a problem from this rank's sources, of which there may be none."""
-        if options.method and options.method not in self.methods:
+        method = self.options.method
+        if method and method not in self.methods:
             allowed = ", ".join(self.methods)
             raise UsageError(
-                f"method '{options.method}' of engine {self.engine}; allowed: {allowed}"
+                f"method '{method}' of engine {self.engine}; allowed: {allowed}"
             )
-        by_bits = problem.bits and options.method in ("", BITS)
-        if options.method == BITS and not by_bits:
+        by_bits = problem.bits and method in ("", BITS)
+        if method == BITS and not by_bits:
             raise UsageError(f"problem {problem.name} cannot run with method bits")
         with self._searches() if by_bits else nullcontext() as searches:
             if searches is None:
-                values, facts = self._by_functions(problem, sources, options)
+                values, facts = self._by_functions(problem, sources)
             else:
                 values, facts = run_in_batches(
-                    problem, sources, self.n, searches, options
+                    problem, sources, self.n, searches, self.options
                 )
                 facts["method"] = BITS
         return Results(values, {**self._describe(), **facts})
@@ -277,14 +276,16 @@ class PartsSearcher(Searcher):
         block = self._session.vertices.block(totals, np.float64)
         return np.concatenate(self.world.allgather(block))
 
-    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _run(self, problem: Problem, sources: Ids) -> Results:
         if not problem.bits:
             raise UsageError(
                 f"problem {problem.name} has functions and needs the whole graph on "
                 "each rank; it cannot run over parts"
             )
         width = self.n if self.world.rank == 0 else 0
-        values, facts = run_in_batches(problem, sources, width, self._searches, options)
+        values, facts = run_in_batches(
+            problem, sources, width, self._searches, self.options
+        )
         add_counts(self.tails, {x: facts[x] for x in TAIL_COUNTS if x in facts})
         for state in problem.state:
             if state.per == "pair" and self.world.rank:

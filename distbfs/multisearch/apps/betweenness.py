@@ -159,7 +159,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     by_id[part.vertices] = value
     if far.any():
         rest, walk = sources[far[numbers] > 0], NumpyWalk(rows_by_id(part))
-        by_id += run_batches(PROBLEM, walk, n, rest, options)[0]["value"]
+        by_id += run_batches(PROBLEM, walk, rest, options)[0]["value"]
     return by_id
 
 
