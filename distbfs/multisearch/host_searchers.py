@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from distbfs.device import cc
 from distbfs.errors import UsageError
-from distbfs.graph.csr import CSR
 from distbfs.multisearch import bits
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import BITS, RunOptions
-from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
+from distbfs.multisearch.numpy_runner import NumpyWalk, run_batches
 from distbfs.multisearch.part_bits import PartBitSearches
 from distbfs.multisearch.part_loop import MOST_SEARCHES, Wanted
 from distbfs.multisearch.problem import Problem
@@ -33,35 +31,29 @@ from distbfs.ranks.world import SoloWorld
 from distbfs.types import Array, Ids
 
 
-class HostGraph:
-    """A whole graph, and its searches, which keep their memory."""
+class BitWalk(NumpyWalk):
+    """Sorts levels of bit-parallel searches into frontiers.
+
+    searches: keep their memory
+    """
+
+    most = MOST_SEARCHES
 
     def __init__(self, part: Part) -> None:
         if part.layout.parts != 1 or part.delegate_count:
             raise UsageError("many searches at once need a graph in one part")
         if part.local_count >= 1 << 31:
             raise UsageError("many searches at once allow up to 2^31 - 1 vertices")
-        self.part = part
+        super().__init__(part)
         self.searches = PartBitSearches(SoloWorld(), [part])
 
-    @cached_property
-    def rows(self) -> CSR:
-        """The rows of neighbours by id, for problems with functions."""
-        return rows_by_id(self.part)
-
-
-class BitWalk(NumpyWalk):
-    """Sorts levels of bit-parallel searches into frontiers."""
-
-    def __init__(self, graph: HostGraph, options: RunOptions) -> None:
-        super().__init__(graph.rows)
-        self._searches, self._options = graph.searches, options
-        self._wanted = Wanted(levels=True, limit=options.depth, stop=options.stop)
-
-    def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
+    def frontiers(
+        self, sources: Ids, level: Array, options: RunOptions
+    ) -> Iterator[tuple[Ids, Ids]]:
         """Yield the frontier of each level; see ``NumpyWalk``."""
-        options, searches = replace(self._options, batch=len(sources)), self._searches
-        searches.run_first(sources, options, self._wanted)
+        searches, at_once = self.searches, replace(options, batch=len(sources))
+        wanted = Wanted(levels=True, limit=options.depth, stop=options.stop)
+        searches.run_first(sources, at_once, wanted)
         searches.put_levels(level)
         sizes = searches.counts().sum(axis=0).tolist()
         narrow = level.astype(np.min_scalar_type(-searches.deepest - 1))
@@ -78,19 +70,20 @@ class ReferenceSearcher(WholeSearcher):
 
     engine = "reference"
     methods: tuple[str, ...] = ("numpy",)
-    graph: HostGraph
+    graph: NumpyWalk
+    walks: type[NumpyWalk] = NumpyWalk
 
-    def _prepared(self) -> HostGraph:
+    def _prepared(self) -> NumpyWalk:
         for name in MEMORY_OPTIONS:
             if getattr(self.options, name) is not None:
                 raise UsageError(f"{name} is not an option of engine {self.engine}")
-        return HostGraph(self.part)
+        return self.walks(self.part)
 
     def _by_functions(
         self, problem: Problem, sources: Ids
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        walk = NumpyWalk(self.graph.rows)
-        return run_batches(problem, walk, sources, self.options)
+        values, facts = run_batches(problem, self.graph, sources, self.options)
+        return values, facts | {"method": self.methods[-1]}
 
     def _describe(self) -> dict[str, Any]:
         return {"engine": self.engine, "method": "numpy", "threads": 1}
@@ -101,6 +94,8 @@ class OpenMPSearcher(ReferenceSearcher):
 
     engine = "openmp"
     methods = (BITS, "arrays")
+    graph: BitWalk
+    walks = BitWalk
 
     @staticmethod
     def check() -> None:
@@ -110,13 +105,6 @@ class OpenMPSearcher(ReferenceSearcher):
     def _searches(self) -> AbstractContextManager[PartBitSearches]:
         """Return the bit-parallel searches of the graph, which keep their memory."""
         return nullcontext(self.graph.searches)
-
-    def _by_functions(
-        self, problem: Problem, sources: Ids
-    ) -> tuple[dict[str, Array], dict[str, Any]]:
-        walk, most = BitWalk(self.graph, self.options), MOST_SEARCHES
-        values, facts = run_batches(problem, walk, sources, self.options, most)
-        return values, facts | {"method": "arrays"}
 
     def dependencies(self, sources: Ids) -> Array:
         """Return the sum of the dependencies of sources; see ``Searcher``."""

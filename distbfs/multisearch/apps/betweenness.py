@@ -24,7 +24,7 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.application import Application, Normalized, Task
 from distbfs.multisearch.apps.sampling import SampleOptions, deviation, draw, requested
 from distbfs.multisearch.base import Results, RunOptions
-from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
+from distbfs.multisearch.numpy_runner import NumpyWalk, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
 from distbfs.partition.part import Part
@@ -158,7 +158,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     by_id = np.empty_like(value)
     by_id[part.vertices] = value
     if far.any():
-        rest, walk = sources[far[numbers] > 0], NumpyWalk(rows_by_id(part))
+        rest, walk = sources[far[numbers] > 0], NumpyWalk(part)
         by_id += run_batches(PROBLEM, walk, rest, options)[0]["value"]
     return by_id
 
