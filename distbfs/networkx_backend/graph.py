@@ -11,7 +11,6 @@ import numpy as np
 
 from distbfs.graph.csr import CSR
 from distbfs.search.breadth_first import bfs
-from distbfs.search.components import connected_components
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids, Marks
@@ -179,10 +178,6 @@ class BackendGraph:
         first = np.count_nonzero(result.level == 1)
         parents[:first] = [source] * first
         return zip(parents, children, strict=True)
-
-    def components(self) -> Ids:
-        """Return the component number of each node, int64 [n]."""
-        return connected_components(self.graph)
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
         """Yield the nodes of each level of a search; the first level is the sources."""

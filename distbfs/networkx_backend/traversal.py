@@ -16,6 +16,7 @@ from distbfs.networkx_backend.nodes import (
     known,
     refuse_empty,
 )
+from distbfs.search import components
 from distbfs.search.breadth_first import distances
 
 
@@ -72,7 +73,7 @@ def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
 
     Components are in the order of their first nodes.
     """
-    label = G.components()
+    label = components.connected_components(G.graph)
     order = np.argsort(label, kind="stable")
     cuts = np.flatnonzero(np.diff(label[order])) + 1
     names = G.names(order)
@@ -95,4 +96,4 @@ is_strongly_connected = is_connected
 def is_weakly_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_weakly_connected``."""
     refuse_empty(G)
-    return not G.components().any()
+    return not components.connected_components(G.graph).any()
