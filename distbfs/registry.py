@@ -26,10 +26,10 @@ ENGINES = {
     "edge-parallel": f"{PAPERS}.baselines.edge_parallel:EdgeParallelEngine",
     "virtual-warp": f"{PAPERS}.baselines.virtual_warp:VirtualWarpEngine",
 }
-RUNNERS = {  # of many searches
-    "reference": "distbfs.multisearch.host_runners:ReferenceRunner",
-    "openmp": "distbfs.multisearch.host_runners:OpenMPRunner",
-    "xbfs": "distbfs.multisearch.cuda_runner:CudaRunner",
+SEARCHERS = {  # of many searches
+    "reference": "distbfs.multisearch.host_searchers:ReferenceSearcher",
+    "openmp": "distbfs.multisearch.host_searchers:OpenMPSearcher",
+    "xbfs": "distbfs.multisearch.cuda_searcher:CudaSearcher",
 }
 APPS = {  # of many searches
     "apsp": f"{APPLICATIONS}.paths:APP",

@@ -56,7 +56,8 @@ def measure_levels(scale: int, count: int, repeats: int) -> dict[str, Any]:
     sources = part.vertices[picked].astype(np.int64)
     threads = cc.thread_count()
     whole = OpenMPEngine(SearchOptions("openmp", parents=False)).whole(part)
-    search = PartBitSearches(SoloWorld(), [part], width_for(count), threads)
+    search = PartBitSearches(SoloWorld(), [part])
+    search.allocate(width_for(count), threads)
     out = {kind: np.zeros((count, part.layout.n), kind) for kind in ("int8", "int32")}
 
     def one_by_one() -> list[Any]:

@@ -22,7 +22,7 @@ from distbfs.device import cuda
 from distbfs.errors import LaunchError, UsageError, ValidationError
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.multisearch.traversals import traversals_of
+from distbfs.multisearch.searchers import searches_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld, start
 from distbfs.report.tables import print_table
@@ -118,7 +118,7 @@ class Bench:
         options = SearchOptions.named(engine="xbfs", parents=False)
         asked = Request(domain=domain, divided=True, **more)
         session = open_source(world, graph, options, asked)
-        traversals = traversals_of(session)
+        searches = searches_of(session)
         print(f"rank {self.world.rank}: {session.why}", flush=True)
 
         wanted = Wanted(levels=True, counts=self.args.counts)
@@ -126,10 +126,8 @@ class Bench:
         def run(kept: list[Any] | None = None) -> None:
             first = 0
             while first < len(self.sources):
-                searches: Any
-                searches, some = traversals.run(
-                    self.sources[first:], RunOptions(), wanted
-                )
+                rest = self.sources[first:]
+                some = searches.run_first(rest, RunOptions(), wanted)
                 if self.args.counts:
                     searches.counts()
                 if kept is not None:

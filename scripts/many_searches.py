@@ -98,8 +98,9 @@ def sources_of(graph: Share, count: int, seed: int) -> Any:
 
 def bit_searches(graph: Share, width: int = SEARCHES * LANES[-1]) -> DomainBitSearches:
     """Return bit-parallel searches of a whole graph on one device."""
-    lanes = width // SEARCHES
-    return DomainBitSearches(SoloWorld(), [graph], lanes=lanes)
+    searches = DomainBitSearches(SoloWorld(), [graph])
+    searches.allocate(width // SEARCHES)
+    return searches
 
 
 def write_levels(searches: DomainBitSearches, out: Any) -> None:

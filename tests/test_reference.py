@@ -27,7 +27,7 @@ from distbfs.registry import (
     EXCHANGES,
     FAMILIES,
     READERS,
-    RUNNERS,
+    SEARCHERS,
     WRITERS,
     lookup,
 )
@@ -219,7 +219,7 @@ def test_every_engine_and_exchange_is_in_the_reference():
         assert marks == [kind.directed, kind.sets, kind.masks]
     runners = table(text[text.index("## Engines of many") :], "engine", "methods")
     assert {codes(row[0])[0]: codes(row[1]) for row in runners} == {
-        name: [*lookup(RUNNERS, "engine", name).methods] for name in RUNNERS
+        name: [*lookup(SEARCHERS, "engine", name).methods] for name in SEARCHERS
     }
     exchanges = table(text, "`--exchange`")
     assert {codes(row[0])[0] for row in exchanges} == EXCHANGES.keys()

@@ -17,6 +17,7 @@ from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.library import kept_rows
+from distbfs.multisearch.part_bits import PartBitSearches
 from distbfs.store.whole import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
@@ -185,3 +186,10 @@ def check_betweenness(on, source):
         wanted = betweenness_by_networkx(source, on.directed, **ways)
         got = betweenness(on, every, **ways)
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
+
+
+def host_searches(world, parts, lanes, threads):
+    """Return bit-parallel searches of parts, with the memory of words of any width."""
+    searches = PartBitSearches(world, parts)
+    searches.allocate(lanes, threads)
+    return searches

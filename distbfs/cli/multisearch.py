@@ -32,12 +32,11 @@ from distbfs.errors import (
     UsageError,
 )
 from distbfs.leftovers import DASH
-from distbfs.multisearch import domain_members
+from distbfs.multisearch import cuda_bits
 from distbfs.multisearch.application import Application, Facts, Take, Task
 from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import FILES, level_rows, write_arrays
-from distbfs.multisearch.runner import ProblemRunner
 from distbfs.multisearch.searchers import (
     PartsSearcher,
     Searcher,
@@ -50,7 +49,7 @@ from distbfs.plan.memory import nothing_beside, readable
 from distbfs.ranks.watch import Watch
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_fields, print_table
-from distbfs.search.choose import Request, choose_runner
+from distbfs.search.choose import Request, choose_searcher
 from distbfs.search.result_file import partial_name
 from distbfs.search.result_table import check_ending
 from distbfs.timing import clock
@@ -265,13 +264,13 @@ def check_input(
         check_ending(output, FILES, app.name, force=asked.force)
 
 
-def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:
+def host_share(world: World, engine: str, options: RunOptions) -> int | None:
     """Return the bytes of host memory that this rank may use for a graph of its own.
 
     Return None if no limit is known.
     """
     have = options.host_memory
-    if have is None and runner.name == "xbfs":
+    if have is None and engine == "xbfs":
         from distbfs.build.cuda.room import Room  # noqa: PLC0415 - of CUDA
 
         have = Room(None, None, nothing_beside).host_limit()
@@ -284,7 +283,7 @@ def beside_searches(share: ShareCounts) -> int:
 
     The module that knows needs CUDA, and is imported only if devices search.
     """
-    return domain_members.bytes_beside(share)
+    return cuda_bits.bytes_beside(share)
 
 
 def make_searcher(
@@ -319,9 +318,9 @@ def make_searcher(
         raise UsageError("--domain is for parts on devices; add --divide parts")
     try:
         part = source.whole_part()
-        runner, reason = choose_runner(asked.engine, world)
-        options = replace(options, host_memory=host_share(world, runner, options))
-        searcher = WholeSearcher(world, runner, part, options)
+        kind, reason = choose_searcher(asked.engine, world)
+        options = replace(options, host_memory=host_share(world, kind.engine, options))
+        searcher: WholeSearcher = kind(world, part, options)
     except DistbfsError:
         raise
     except MemoryError as error:
@@ -330,7 +329,7 @@ def make_searcher(
             f"{asked.graph}: a rank needs about {need} for the whole graph; there is "
             "not enough memory"
         ) from error
-    text = "; ".join(x for x in (f"engine {runner.name}", searcher.where) if x)
+    text = "; ".join(x for x in (f"engine {searcher.engine}", searcher.where) if x)
     tells = reason and terminal.tells(reason)
     terminal.say(f"{text}; auto: {reason}" if tells else text)
     return searcher

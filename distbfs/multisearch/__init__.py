@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from distbfs.registry import LaterModule
 
 if not TYPE_CHECKING:
-    cuda_bits = LaterModule(f"{__name__}.cuda_bits")
     cuda_meet = LaterModule(f"{__name__}.cuda_meet")
     domain_bits = LaterModule(f"{__name__}.domain_bits")
-    domain_members = LaterModule(f"{__name__}.domain_members")
+    cuda_bits = LaterModule(f"{__name__}.cuda_bits")

@@ -21,7 +21,6 @@ from distbfs.types import Array, Ids, Words
 SOURCE = Path(__file__).with_name("bits.c")
 WIDTHS = (1, 2, 4, 8)  # 64-bit lanes of a word
 LANE = 64
-MOST_SEARCHES = LANE * WIDTHS[-1]
 HELD = 3  # initial planes: levels below 8
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 

@@ -21,8 +21,8 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     THREADS,
     check_ids,
+    shared_of,
 )
-from distbfs.multisearch.domain_members import shared_of
 from distbfs.multisearch.domain_share import LaunchedShare
 from distbfs.multisearch.started import Started
 from distbfs.partition.share import Share

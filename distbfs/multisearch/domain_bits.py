@@ -2,7 +2,7 @@
 
 The host launches a level on all devices of a domain and waits for all before the next.
 A device with a whole graph makes all levels in one launch (``LaunchedShare``), unless
-some of the graph is in host memory. ``domain_members`` describes the rows of devices
+some of the graph is in host memory. ``cuda_bits`` describes the rows of devices
 and the bytes that searches take. Between domains (``outer_bits``), each level sends the
 new words of delegates to all domains, and those of targets of outer edges to their
 owners.
@@ -11,6 +11,7 @@ owners.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,7 @@ from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import check_sources
-from distbfs.multisearch.cuda_bits import SEARCHES
-from distbfs.multisearch.domain_members import shared_of
+from distbfs.multisearch.cuda_bits import LANES, SEARCHES, lanes_that_fit, shared_of
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.domain_share import BLOCK, BitShare, LaunchedShare
 from distbfs.multisearch.outer_bits import Outside, exchanged
@@ -34,6 +34,7 @@ from distbfs.search.domain_group import DomainGroup
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
+    from distbfs.multisearch.base import RunOptions
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.search.session import Session
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
@@ -44,14 +45,11 @@ NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 class DomainBitSearches(PartSearches):
     """Searches a graph on the devices of all ranks.
 
-    members: this rank's members, in the order of ``placement``; lanes: number of lanes,
-    each of 128 searches
+    members: this rank's members, in the order of ``placement``
     messages: sends messages between several domains; None if all devices are one
     pull_edges: pull frontiers of this many edges or more (default: a share of all)
 
     launched: the share that makes all levels in one launch, None if the host leads
-
-    Raises ResourceError on all ranks if device memory is short on one.
     """
 
     def __init__(
@@ -59,14 +57,13 @@ class DomainBitSearches(PartSearches):
         world: World,
         members: Sequence[Share],
         *,
-        lanes: int = 1,
         messages: PartMessages | None = None,
         pull_edges: int | None = None,
         session: Session | None = None,
     ) -> None:
         super().__init__(world, session)
-        self.lanes, self.width = lanes, SEARCHES * lanes
         self._layout, self._messages = members[0].layout, messages
+        self._members, self._most = members, LANES[-1]  # the most lanes
         edges = np.array([sum(member.m for member in members)])
         most = max(member.domain.devices for member in members)
         total = int(world.allreduce(edges)[0])
@@ -81,9 +78,48 @@ class DomainBitSearches(PartSearches):
         self._summed: Ids = NO_IDS  # sources of the sums
         self._blocks: tuple[int, list[Array]] | None = None
         self._paths: DomainPaths | None = None
+        if session is not None:
+            session.at_close.append(self.close)
+
+    def _fit(self, size: int, options: RunOptions, wanted: Wanted) -> None:  # noqa: ARG002
+        """Have memory for searches, as many as fit the devices."""
+        lanes = next(x for x in LANES if SEARCHES * x >= size)
+        most = min(lanes, self._most)
+        if not most <= self.lanes <= self._most:
+            self.close()
+            lanes = lanes_that_fit(
+                self._world, self._members, levels=wanted.levels, most=most
+            )
+            if lanes < most:
+                self._most = lanes
+            self.allocate(lanes)
+
+    def narrow(self) -> bool:
+        """Halve the number of sources at once; see ``PartSearches``."""
+        lanes = self.lanes or self._most
+        self._most = max(lanes // 2, 1)
+        return lanes > 1
+
+    def reversed(self) -> DomainBitSearches:
+        """Return searches along reversed edges; see ``PartSearches``."""
+        self.close()  # they take as much memory
+        other = copy(self)
+        other._members = [member.turned() for member in self._members]
+        other._most = LANES[-1]
+        if self._session is not None:
+            self._session.at_close.append(other.close)
+        return other
+
+    def allocate(self, lanes: int) -> None:
+        """Allocate the memory of searches, of so many lanes of 128 (collective).
+
+        Raises ResourceError on all ranks if device memory is short on one.
+        """
+        members, messages = self._members, self._messages
         devices = [member.cuda_device for member in members]
         placement = None if messages is None else messages.placement
-        self._group = DomainGroup(world, devices, placement)
+        self._group = DomainGroup(self._world, devices, placement)
+        self.lanes, self.width = lanes, SEARCHES * lanes
         try:
             self._shares = self._group.make(
                 [total_bytes(shared_of(member, lanes)) for member in members],
@@ -195,6 +231,22 @@ class DomainBitSearches(PartSearches):
                 np.add.at(sums, self._own_sources(share, self._summed), 1)
         return values
 
+    def dependencies_of_first(
+        self, sources: Ids, options: RunOptions
+    ) -> tuple[list[Array], int]:
+        """Return dependencies of the first sources; see ``PartSearches``.
+
+        The traversal has few lanes, since the values of its searches need memory. It
+        has one source if any device has columns in host memory, which these traversals
+        do not read.
+        """
+        split = any(member.out.tails is not None for member in self._members)
+        if self._world.allreduce(np.array([int(split)]), "max")[0]:
+            return super().dependencies_of_first(sources, options)
+        wanted = Wanted(levels=True, counts=False, stop=options.stop)
+        count = self.run_first(sources[:SEARCHES], options, wanted)
+        return self.dependencies(options.stop), count
+
     def dependencies(self, stop: Stop | None) -> list[Array]:
         """Return the dependencies of the sources of the last run, which kept levels.
 
@@ -237,6 +289,7 @@ class DomainBitSearches(PartSearches):
         return dict(zip(TAIL_COUNTS, sums.tolist(), strict=True))
 
     def close(self) -> None:
-        """Free the shared memory (collective)."""
-        self._shares, self._paths, self.launched = [], None, None
-        self._group.close()
+        """Free the memory of searches (collective)."""
+        if self.lanes:
+            self._shares, self._paths, self.launched, self.lanes = [], None, None, 0
+            self._group.close()

@@ -35,14 +35,14 @@ from distbfs.device.structures import structure
 from distbfs.engines.cuda.common.paths import SOURCE, Sweeps
 from distbfs.errors import ResourceError, SearchStopped
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.domain_members import largest_that_fits
+from distbfs.multisearch.cuda_bits import largest_that_fits
 from distbfs.multisearch.outer_bits import Sender, exchanged
 from distbfs.partition.share import GRANULE
 from distbfs.ranks.agreement import errors_of_all
 
 if TYPE_CHECKING:
     from distbfs.multisearch.domain_share import BitShare
-    from distbfs.multisearch.part_messages import Arrival, PartMessages
+    from distbfs.multisearch.part_messages import PartMessages
     from distbfs.partition.share import Outer as OuterEdges
     from distbfs.partition.share import Share
     from distbfs.search.domain_group import DomainGroup
@@ -87,20 +87,16 @@ def asked_of(
     counts = [np.zeros(shares + x.domain.lanes, np.int64) for x in members]
     for groups, outer in zip(counts, outers, strict=True):
         groups[:shares] = np.diff(outer.starts)
-    arrived: list[list[Arrival]] = [[] for _ in members]
-    for arrival in messages.deliver(counts, 1, targets):
-        arrived[arrival.place].append(arrival)
+    arrived: list[dict[int, DeviceArray]] = [{} for _ in members]  # by who asks
+    for route, array in messages.deliver(counts, 1, targets):
+        arrived[route.place][route.source] = array
     asked = []
-    for member, outer, arrivals in zip(members, outers, arrived, strict=True):
-        sizes = np.zeros(shares, np.int64)
-        for arrival in arrivals:
-            sizes[arrival.source] = len(arrival.items)
+    for member, outer, of_shares in zip(members, outers, arrived, strict=True):
+        sizes = [len(of_shares.get(share, ())) for share in range(shares)]
         with on_device(member.cuda_device), cuda.memory_of("values of betweenness"):
             cp = cuda.cupy()
-            by_share = sorted(arrivals, key=lambda arrival: arrival.source)
-            items = cp.concatenate(
-                [cp.zeros(0, np.uint64), *(x.items for x in by_share)]
-            )
+            by_share = [of_shares[share] for share in sorted(of_shares)]
+            items = cp.concatenate([cp.zeros(0, np.uint64), *by_share])
             places = (items & np.uint64(0xFFFFFFFF)).astype(np.int64)
             numbers = cp.ascontiguousarray(member.numbers[places])
             indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))

@@ -35,8 +35,9 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
+    own_table,
+    shared_of,
 )
-from distbfs.multisearch.domain_members import own_table, shared_of
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED

@@ -29,7 +29,7 @@ from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress, progress_bar
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 from distbfs.search.graph import Graph, check_graph
 from distbfs.search.program_arrays import each_of
 from distbfs.types import Array, Floats, Ids, Levels, Marks, RunnerName, World
@@ -59,10 +59,7 @@ def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
 
 @contextmanager
 def searching(
-    graph: Graph,
-    engine: str,
-    options: RunOptions | None = None,
-    world: World | None = None,
+    graph: Graph, engine: str, options: RunOptions, world: World
 ) -> Iterator[WholeSearcher]:
     """Yield the searcher for a graph and an engine, with its lock held.
 
@@ -72,23 +69,20 @@ def searching(
     """
 
     def make(part: Part) -> WholeSearcher:
-        return WholeSearcher(
-            SoloWorld(), runner or choose_runner(engine)[0], part, ways
-        )
+        return (kind or choose_searcher(engine)[0])(SoloWorld(), part, options)
 
     check_graph(graph)
-    ways, runner = options or RunOptions(), None
-    if world is not None and world.size > 1:
-        runner, _ = choose_runner(engine, world)
+    kind = None
+    if world.size > 1:
+        kind, _ = choose_searcher(engine, world)
     with graph._lock:
-        name = engine if runner is None else runner.name
-        limits = ways.device_memory, ways.host_memory
-        searcher: WholeSearcher = graph._keep(("multisearch", name, *limits), make)
-        if world is not None:
-            searcher = copy(searcher)
-            searcher.world, searcher.tails = world, {}
+        name = engine if kind is None else kind.engine
+        limits = options.device_memory, options.host_memory
+        searcher: WholeSearcher = copy(
+            graph._keep(("multisearch", name, *limits), make)
+        )
+        searcher.world, searcher.tails, searcher.options = world, {}, options
         with graph._lock.search():
-            searcher.options = ways
             yield searcher
 
 
@@ -347,7 +341,7 @@ def search_many(
             raise UsageError("resume and progress are for applications, given by name")
         chosen, ids = RunOptions(**options), ids_of(graph, sources)
         with searching(graph, engine, chosen, world) as searcher:
-            return searcher.run(problem, ids, chosen)
+            return searcher.run(problem, ids)
 
 
 def path_lengths(

@@ -22,6 +22,7 @@ level in NumPy.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,17 +78,33 @@ class Searches:
 class NumpyWalk:
     """Traverses a whole graph for a batch of searches, level by level in NumPy.
 
-    rows: rows of neighbours by id; see ``rows_by_id``
+    part: one part without delegates, in input ids; most: largest number of searches
+    of a batch
     """
 
-    def __init__(self, rows: CSR) -> None:
-        self._rows, self.n = rows, rows.rows
+    most = 1 << 31
 
-    def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
+    def __init__(self, part: Part) -> None:
+        self._part, self.n = part, part.layout.n
+
+    @cached_property
+    def _rows(self) -> CSR:
+        """The rows of neighbours by id; columns are ids."""
+        part = self._part
+        columns = part.vertices[part.nn.columns]
+        return CSR(part.nn.offsets, columns).permute_rows(part.numbers)
+
+    def frontiers(
+        self,
+        sources: Ids,
+        level: Array,
+        options: RunOptions,  # noqa: ARG002
+    ) -> Iterator[tuple[Ids, Ids]]:
         """Yield (rows, vertices) of each level, ascending by row.
 
         level: int32 [b, n], -1 everywhere at first; when a level is yielded, it already
         holds the next one
+        options: of the run, for walks that find all levels at once
         """
         i, u = np.arange(len(sources)), sources
         level[i, u] = 0
@@ -112,12 +129,6 @@ class NumpyWalk:
             place, column = rows.edges_of(u[first:last])
             piece = first + place
             yield i[piece], u[piece], column.astype(np.int64)
-
-
-def rows_by_id(part: Part) -> CSR:
-    """Return the rows of a whole graph by id; columns are ids."""
-    columns = part.vertices[part.nn.columns]
-    return CSR(part.nn.offsets, columns).permute_rows(part.numbers)
 
 
 def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
@@ -242,16 +253,11 @@ def sum_by_vertex(name: str, level: Array, reached: Array) -> Array:
 
 
 def run_batches(
-    problem: Problem,
-    walk: NumpyWalk,
-    n: int,
-    sources: Ids,
-    options: RunOptions,
-    most: int = 1 << 31,
+    problem: Problem, walk: NumpyWalk, sources: Ids, options: RunOptions
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Run a problem in batches of up to ``most`` searches; return (results, facts)."""
-    outputs = Outputs(problem, len(sources), n)
-    size = batch_size(problem, n, options, min(most, max(len(sources), 1)))
+    """Run a problem in batches of searches; return (results, facts)."""
+    outputs, n = Outputs(problem, len(sources), walk.n), walk.n
+    size = batch_size(problem, n, options, min(walk.most, max(len(sources), 1)))
     batches = range(0, len(sources), size)
     levels = 0
     for first in batches:
@@ -259,7 +265,7 @@ def run_batches(
         outputs.begin(s)
         rows = np.arange(len(s.sources))
         call(problem, "init", s, rows)
-        for depth, (i, u) in enumerate(walk.frontiers(s.sources, s.level)):
+        for depth, (i, u) in enumerate(walk.frontiers(s.sources, s.level, options)):
             if options.stop is not None and options.stop():
                 raise SearchStopped(f"the searches were stopped at level {depth}")
             s.depth_now = depth

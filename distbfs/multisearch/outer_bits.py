@@ -15,8 +15,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
 from distbfs.device.structures import copied, structure
 from distbfs.exchange.peer_memory import on_device
-from distbfs.multisearch.cuda_bits import KERNELS, THREADS
-from distbfs.multisearch.domain_members import outer_table
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS, outer_table
 from distbfs.partition.share import Share
 
 if TYPE_CHECKING:
@@ -87,9 +86,9 @@ def exchanged(
         senders[0].item,
         lambda place, group, count: senders[place].items(group, count),
     )
-    for one in arrived:
-        with on_device(devices[one.place]):
-            senders[one.place].take(one.items, delegates=one.delegates)
+    for route, items in arrived:
+        with on_device(devices[route.place]):
+            senders[route.place].take(items, delegates=route.delegates)
 
 
 class Outside(Sender):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,18 +25,28 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.calls import LongCall
-from distbfs.errors import SearchStopped
+from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
-from distbfs.multisearch.bits import LANE, WordRows, array_table, prepare
+from distbfs.multisearch.bits import (
+    LANE,
+    WIDTHS,
+    WordRows,
+    array_table,
+    prepare,
+    width_for,
+)
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of
+from distbfs.plan.memory import may_fill, readable
+from distbfs.ranks.agreement import first_reason
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
+    from distbfs.multisearch.base import RunOptions
     from distbfs.partition.part import Part
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids, Words, World
@@ -47,6 +58,7 @@ NO_LIMIT = (1 << 31) - 2
 KINDS = {"int8": 1, "int16": 2, "int32": 4}
 FLAGS = 0
 GROW, STOPPED = 1, -2
+SPAN = 4096  # depth assumed in planning memory
 
 
 def ends_table(edges: int, ends: int) -> ArrayTable:
@@ -119,32 +131,84 @@ def rows_of(part: Part, lanes: int, threads: int) -> WordRows:
 class PartBitSearches(PartSearches):
     """Searches the parts of all ranks in host memory.
 
-    parts: this rank's parts, at least one; lanes: number of lanes of a word, each of 64
-    searches; threads: 0 means this rank's share of the cores
+    parts: this rank's parts, at least one; threads: of this rank, unless options say
+    otherwise; 0 means its share of the cores
     """
 
     def __init__(
         self,
         world: World,
         parts: Sequence[Part],
-        lanes: int,
-        threads: int,
+        threads: int = 0,
         session: Session | None = None,
     ) -> None:
         super().__init__(world, session)
-        self._parts, self.lanes, self.width = list(parts), lanes, LANE * lanes
-        self.whole, self.threads = is_whole(parts[0]), threads
-        threads = cc.thread_count(threads)
-        self._threads, self._layout = ctypes.c_int(threads), parts[0].layout
+        self._parts, self.whole = list(parts), is_whole(parts[0])
+        self._of_rank, self._layout = threads, parts[0].layout
         self._placement = Placement(self._layout.parts, world.size)
-        self._delegates = WordRows(parts[0].delegate_count, lanes, threads)
-        self._normals = [rows_of(part, lanes, threads) for part in parts]
-        self._outer = [] if self.whole else [OuterEnds(x, lanes) for x in parts]
         self._delegate_numbers = DelegateNumbers(parts[0].delegates)
+        self._free()
+
+    def _free(self) -> None:
+        """Free the memory of searches, before others are made."""
+        self.lanes, self.threads = 0, 0
+        self._searched: list[WordRows] = []
+        self._outer: list[OuterEnds] = []
+
+    def allocate(self, lanes: int, threads: int) -> None:
+        """Allocate the memory of searches, of so many lanes of 64 searches a word."""
+        parts, count = self._parts, cc.thread_count(threads)
+        delegates = WordRows(parts[0].delegate_count, lanes, count)
+        self._searched = [delegates, *(rows_of(part, lanes, count) for part in parts)]
+        self._outer = [] if self.whole else [OuterEnds(x, lanes) for x in parts]
+        self.lanes, self.width, self.threads = lanes, LANE * lanes, threads
+        self._threads = ctypes.c_int(count)
 
     @property
-    def _searched(self) -> list[WordRows]:
-        return [self._delegates, *self._normals]
+    def _delegates(self) -> WordRows:
+        return self._searched[0]
+
+    @property
+    def _normals(self) -> list[WordRows]:
+        return self._searched[1:]
+
+    def _fit(self, size: int, options: RunOptions, wanted: Wanted) -> None:
+        """Have memory for searches, as many as ``options.memory`` allows by default."""
+        planes = SPAN.bit_length() if wanted.levels else 0
+        need = partial(bytes_needed, self._parts, planes=planes, sums=wanted.sums)
+        lanes, threads = width_for(size), options.threads or self._of_rank
+        if not options.batch:
+            needs = np.array([need(lanes) for lanes in WIDTHS])
+            fits = self._world.allreduce(needs, "max") <= options.memory
+            lanes = min(lanes, max(np.array(WIDTHS)[fits], default=1))
+        if wanted.continued or not self.whole:
+            lanes = max(lanes, self.lanes)
+        if (self.lanes, self.threads) != (lanes, threads):
+            self._free()
+            if not self.whole:
+                self._check_room(LANE * lanes, need(lanes))
+            self.allocate(lanes, threads)
+
+    def _check_room(self, searches: int, need: int) -> None:
+        """Raise OutOfMemory on all ranks if searches do not fit beside the parts.
+
+        need: bytes of that many searches at once
+        """
+        room, of_all = may_fill(self._world)
+        rows = [x for part in self._parts for x in part.subgraphs.values()]
+        room -= sum(x.nbytes for x in rows)
+        lack = (
+            f"{searches} searches at once take {readable(need)}, and a rank "
+            f"may fill {readable(max(room, 0))} beside parts ({of_all})"
+        )
+        if reason := first_reason(self._world, lack if need > room else ""):
+            raise OutOfMemory(reason)
+
+    def reversed(self) -> PartBitSearches:
+        """Return searches along reversed edges; see ``PartSearches``."""
+        self._free()  # they take as much memory
+        parts = [part.reversed() for part in self._parts]
+        return PartBitSearches(self._world, parts, self._of_rank, self._session)
 
     def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""

@@ -1,10 +1,10 @@
-"""The loop of many searches in one traversal over the parts of all ranks.
+"""Many searches in one traversal over the parts of all ranks: the loop over levels.
 
 Each bit of a word stands for a search; every vertex has a word of the searches that
 have visited it. Each level moves the words of the frontier along the edges of a part,
 and between parts: words of delegates are ORed over all parts, and words of outer ends
 go to their owners. Parts lie in host memory (``part_bits``) or on devices
-(``domain_bits``); ``traversals`` chooses.
+(``domain_bits``).
 
 Source: Then et al., The more the merrier, VLDB 2014.
 """
@@ -23,8 +23,11 @@ from distbfs.exchange.router import gather
 from distbfs.multisearch.base import SUMS
 
 if TYPE_CHECKING:
+    from distbfs.multisearch.base import RunOptions
     from distbfs.search.session import Session
     from distbfs.types import Array, Ids, Stop, World
+
+MOST_SEARCHES = 512  # of a traversal, on hosts as on devices
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,18 @@ class Wanted:
 
 
 class PartSearches(ABC):
-    """Searches the parts of all ranks; methods are collective.
+    """Searches the parts of all ranks, from as many sources as memory allows.
+
+    Methods are collective; the memory of searches is kept from run to run.
 
     session: the session whose parts are searched; None for one whole graph, whose local
-    ids are those of results
-    lanes: number of lanes of a word; width: the most searches of a traversal
+    ids are those of sources and results
+    lanes: number of lanes of a word, 0 before memory is allocated; width: the most
+    searches of a traversal
     deepest: largest level of the last traversal
     """
 
-    lanes: int
+    lanes = 0
     width: int
     deepest: int
 
@@ -66,6 +72,50 @@ class PartSearches(ABC):
         self._count = 0  # searches of the last run
         self._edges = 0  # out of the frontier, of all parts
         self._wanted = Wanted()
+
+    def run_first(self, sources: Ids, options: RunOptions, wanted: Wanted) -> int:
+        """Search from the first of the sources, ids int64 [k]; return their number.
+
+        options: only ``batch``, ``memory`` and ``threads`` count here
+        """
+        size = min(options.batch or MOST_SEARCHES, MOST_SEARCHES, len(sources))
+        self._fit(size, options, wanted)
+        some, session = sources[: min(size, self.width)], self._session
+        self.run(some if session is None else session.vertices.inside(some), wanted)
+        return len(some)
+
+    @abstractmethod
+    def _fit(self, size: int, options: RunOptions, wanted: Wanted) -> None:
+        """Have memory for ``size`` searches, or for as many as fit."""
+
+    def narrow(self) -> bool:
+        """Halve the number of sources at once, as memory ran out.
+
+        Returns False if they are as few as they can be.
+        """
+        return False
+
+    @abstractmethod
+    def reversed(self) -> PartSearches:
+        """Return searches along reversed edges of a directed graph.
+
+        These searches must not run at the same time.
+        """
+
+    def dependencies_of_first(
+        self, sources: Ids, options: RunOptions
+    ) -> tuple[list[Array], int]:
+        """Return the dependencies of the first ones of ``sources``, and their number.
+
+        They are summed over these sources: float64 by local id, for each part (Brandes
+        2001). sources, options: as in ``run_first``; ``stop`` counts as well. By
+        default a separate search of the session finds the dependencies of one source.
+        """
+        session = self._session
+        if session is None:
+            raise ValueError("there is no session")
+        result = session.search(int(sources[0]), parents=False, stop=options.stop)
+        return session.paths.dependencies([level for level, _ in result.shards]), 1
 
     def run(self, sources: Ids, wanted: Wanted) -> None:
         """Search from up to ``width`` vertices, internal ids int64 [k]."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,26 +28,19 @@ if TYPE_CHECKING:
 class Route:
     """The path of the items of one group from one part to another.
 
+    place: place of ``goal`` on its rank
     group: index of the group in its part, which has one for each part, then one for
-    each of its delegate lanes
+    each of its delegate lanes; delegates: whether it is one of these
     """
 
     source: int
     goal: int
-    group: int
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """Items that have arrived at the part at ``place`` on this rank.
-
-    source: the part that sent them; delegates: whether they are for delegates
-    """
-
     place: int
-    source: int
-    delegates: bool
-    items: DeviceArray
+    group: int
+    delegates: bool = False
+
+
+Arrivals: TypeAlias = "list[tuple[Route, DeviceArray]]"
 
 
 class PartMessages:
@@ -85,20 +78,20 @@ class PartMessages:
         for source in range(domains.shares):
             lanes = domains.lanes_of(source)
             for goal in domains.apart_from(source):
-                yield Route(source, goal, goal)
-                there = domains.lanes_of(goal)
+                place, there = self.placement.device_of(goal), domains.lanes_of(goal)
+                yield Route(source, goal, place, goal)
                 for k, lane in enumerate(lanes):
                     # mutant: lane in -> lane not in
                     #   : test_outer_bits::test_a_last_level
                     if lane in there:
-                        yield Route(source, goal, domains.shares + k)
+                        yield Route(source, goal, place, domains.shares + k, True)
 
     def deliver(
         self,
         counts: Sequence[Ids],
         words: int,
         items: Callable[[int, int, int], DeviceArray],
-    ) -> list[Arrival]:
+    ) -> Arrivals:
         """Send the items of all parts to each other; return those for this rank.
 
         counts: number of items in each group of this rank's parts; words: uint64 words
@@ -106,8 +99,8 @@ class PartMessages:
         called while its device is current
         """
         sizes, rank = self._all_counts(counts), self._world.rank
-        arrived: list[Arrival] = []
-        leaving: list[tuple[Route, DeviceArray]] = []
+        arrived: Arrivals = []
+        leaving: Arrivals = []
         coming: list[tuple[Route, int]] = []
         for route in self._routes:
             count = int(sizes[route.source][route.group])
@@ -128,13 +121,13 @@ class PartMessages:
             arrived += pass_on(leaving, coming)
         return arrived
 
-    def _arrival(self, route: Route, make: Callable[[], DeviceArray]) -> Arrival:
-        """Return the items that ``make`` returns while their device is current."""
-        place = self.placement.device_of(route.goal)
-        device = peer_memory.on_device(self._devices[place])
+    def _arrival(
+        self, route: Route, make: Callable[[], DeviceArray]
+    ) -> tuple[Route, DeviceArray]:
+        """Return a route with the items that ``make`` returns on its goal's device."""
+        device = peer_memory.on_device(self._devices[route.place])
         with device, cuda.memory_of("words that arrive"):
-            items = make()
-        return Arrival(place, route.source, route.group >= self._domains.shares, items)
+            return route, make()
 
     def _all_counts(self, counts: Sequence[Ids]) -> dict[int, Ids]:
         """Return the number of items in each group of all parts (collective)."""
@@ -146,10 +139,8 @@ class PartMessages:
         return sizes
 
     def _by_host(
-        self,
-        leaving: Sequence[tuple[Route, DeviceArray]],
-        coming: Sequence[tuple[Route, int]],
-    ) -> list[Arrival]:
+        self, leaving: Arrivals, coming: Sequence[tuple[Route, int]]
+    ) -> Arrivals:
         """Send through host memory (collective)."""
         ranks = range(self._world.size)
         sent: list[list[Any]] = [[np.zeros(0, np.uint64)] for _ in ranks]
@@ -166,10 +157,8 @@ class PartMessages:
         return arrived
 
     def _by_streams(
-        self,
-        leaving: Sequence[tuple[Route, DeviceArray]],
-        coming: Sequence[tuple[Route, int]],
-    ) -> list[Arrival]:
+        self, leaving: Arrivals, coming: Sequence[tuple[Route, int]]
+    ) -> Arrivals:
         """Send on the streams of the exchange (collective)."""
         streams, place_of = self._streams, self.placement.device_of
         if streams is None:
@@ -181,7 +170,7 @@ class PartMessages:
         ]
         link.follow()
         away = [(place_of(x.source), x.goal, array) for x, array in leaving]
-        near = [(x.place, x.source, x.items) for x in arrived]
+        near = [(x.place, x.source, array) for x, array in arrived]
         streams.cross([], away, near)
         link.finish()
         return arrived

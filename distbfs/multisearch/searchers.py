@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
 from typing import Any
@@ -19,17 +20,20 @@ from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.exchange.router import gather
-from distbfs.multisearch import bits
+from distbfs.multisearch import bits, domain_bits
 from distbfs.multisearch.base import (
+    BITS,
     WAYS,
     Results,
     RunOptions,
     check_problem,
     check_sources,
 )
+from distbfs.multisearch.batches import add_counts, run_in_batches
+from distbfs.multisearch.part_bits import PartBitSearches
+from distbfs.multisearch.part_loop import MOST_SEARCHES, PartSearches
+from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.runner import ProblemRunner, add_counts, run_in_batches
-from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -53,7 +57,6 @@ class Searcher(ABC):
 
     world: the ranks; n: number of vertices; directed: whether the graph is directed
     engine: name of the engine
-    part: the whole graph, in input ids, if each rank holds it, else None
     tails: counts of the reads of tails in host memory by traversals, on all ranks;
     their names are those of ``TAIL_COUNTS``; empty if no row has a tail
     """
@@ -63,7 +66,6 @@ class Searcher(ABC):
     directed: bool
     options: RunOptions
     engine: str
-    part: Part | None = None
     tails: dict[str, int]
 
     @property
@@ -71,14 +73,11 @@ class Searcher(ABC):
         """Number of ranks that search apart from each other, from their own sources."""
         return 1
 
-    def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources, int64 [k]: all if the ranks search together."""
-        return sources
-
     def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return a function that searches from one vertex; see ``ProblemRunner``.
+        """Return a function from a vertex id to levels, [n] by id, on a device.
 
-        Returns None if the ranks search together.
+        An array stays valid until the next call. Returns None, as by default, if many
+        searches run at once.
         """
         return None
 
@@ -89,9 +88,7 @@ class Searcher(ABC):
         """
         return None
 
-    def run(
-        self, problem: Problem, sources: Ids, options: RunOptions | None = None
-    ) -> Results:
+    def run(self, problem: Problem, sources: Ids) -> Results:
         """Run a problem from sources, equal on all ranks (collective).
 
         All ranks get results per search and per level, of all sources, and results per
@@ -100,17 +97,17 @@ class Searcher(ABC):
         """
         check_problem(problem)
         check_sources(sources, self.n)
-        return self._run(problem, sources, options or self.options)
+        return self._run(problem, sources)
 
     @abstractmethod
-    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _run(self, problem: Problem, sources: Ids) -> Results:
         """Run a problem that has been checked; see ``run``."""
 
     def at_once(self, itemsize: int) -> int:
         """Return how many sources to run at once if pairwise results have a size."""
         fits = ROWS_BYTES // max(self.n * itemsize * self.apart, 1)
         step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
-        return min(step, bits.MOST_SEARCHES) * self.apart
+        return min(step, MOST_SEARCHES) * self.apart
 
     @abstractmethod
     def turned(self) -> Searcher:
@@ -119,8 +116,8 @@ class Searcher(ABC):
     @property
     def smallest(self) -> int:
         """Number of sources in a batch of all ranks."""
-        most = bits.MOST_SEARCHES
-        return min(self.options.batch or most, most) * self.apart
+        most = self.options.batch or MOST_SEARCHES
+        return min(most, MOST_SEARCHES) * self.apart
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -130,24 +127,41 @@ class Searcher(ABC):
 class WholeSearcher(Searcher):
     """Every rank holds the whole graph and takes a share of the sources.
 
-    part: one part without delegates, in input ids
+    methods: variants of the engine
+    part: one part without delegates, in input ids (see ``whole.in_input_ids``)
+    graph: the same in the form that the engine needs
     where: description of the rows in host memory; "" if none are
+
+    Raises UsageError if the engine cannot search such a graph.
     """
 
+    methods: tuple[str, ...]
     part: Part
+    where = ""
 
-    def __init__(
-        self, world: World, runner: ProblemRunner, part: Part, options: RunOptions
-    ) -> None:
-        self.world, self.runner, self.part, self.options = world, runner, part, options
+    def __init__(self, world: World, part: Part, options: RunOptions) -> None:
+        self.world, self.part, self.options = world, part, options
         self.n, self.directed = part.layout.n, part.directed
-        self.graph = runner.prepare(part, options)
-        self.engine, self.where = runner.name, runner.where(self.graph)
         self.tails: dict[str, int] = {}
+        self.graph = self._prepared()
 
-    def levels_from(self) -> Callable[[int], AnyArray] | None:
-        """Return a function that searches from one vertex; see ``ProblemRunner``."""
-        return self.runner.levels_from(self.graph)
+    @staticmethod
+    def check() -> None:
+        """Raise CompilerMissing or DeviceMissing if the engine cannot run here."""
+
+    @abstractmethod
+    def _prepared(self) -> Any:
+        """Return the graph in the form that the engine needs."""
+
+    def _searches(self) -> AbstractContextManager[PartSearches | None]:
+        """Return the bit-parallel searches of the graph, None if there are none."""
+        return nullcontext()
+
+    @abstractmethod
+    def _by_functions(
+        self, problem: Problem, sources: Ids
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Run a problem by its functions; return (results, facts)."""
 
     @property
     def apart(self) -> int:
@@ -159,10 +173,9 @@ class WholeSearcher(Searcher):
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
 
-    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _run(self, problem: Problem, sources: Ids) -> Results:
         with errors_of_all(self.world):
-            share = self.share(sources)
-            results = self.runner.run(problem, self.graph, share, options)
+            results = self._of_share(problem, self.share(sources))
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
         sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
         if any(sums.values()):
@@ -175,6 +188,27 @@ class WholeSearcher(Searcher):
             if state.result
         }
         return Results(joined, results.facts | (sums if self.tails else {}))
+
+    def _of_share(self, problem: Problem, sources: Ids) -> Results:
+        """Run a problem from this rank's sources, of which there may be none."""
+        method = self.options.method
+        if method and method not in self.methods:
+            allowed = ", ".join(self.methods)
+            raise UsageError(
+                f"method '{method}' of engine {self.engine}; allowed: {allowed}"
+            )
+        by_bits = problem.bits and method in ("", BITS)
+        if method == BITS and not by_bits:
+            raise UsageError(f"problem {problem.name} cannot run with method bits")
+        with self._searches() if by_bits else nullcontext() as searches:
+            if searches is None:
+                values, facts = self._by_functions(problem, sources)
+            else:
+                values, facts = run_in_batches(
+                    problem, sources, self.n, searches, self.options
+                )
+                facts["method"] = BITS
+        return Results(values, {**self._describe(), **facts})
 
     def _joined(self, state: State, value: Array) -> Array:
         """Combine the values of a result from all ranks."""
@@ -192,14 +226,17 @@ class WholeSearcher(Searcher):
         """Return a searcher along reversed edges."""
         if not self.directed:
             return self
-        part = self.part.reversed()
-        turned = WholeSearcher(self.world, self.runner, part, self.options)
+        turned = type(self)(self.world, self.part.reversed(), self.options)
         turned.tails = self.tails
         return turned
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
-        return {**self.runner.describe(), "divided": "sources"}
+        return {**self._describe(), "divided": "sources"}
+
+    @abstractmethod
+    def _describe(self) -> dict[str, Any]:
+        """Return engine and devices, for reports (JSON values)."""
 
 
 class PartsSearcher(Searcher):
@@ -215,7 +252,7 @@ class PartsSearcher(Searcher):
         self.n, self.engine = session.layout.n, session.options.engine
         self.directed = directed
         self.tails: dict[str, int] = {}
-        self._traversals = traversals_of(session)
+        self._searches = searches_of(session)
         self._turned: PartsSearcher | None = None
         self._along = True  # edges, not reversed ones
 
@@ -229,7 +266,9 @@ class PartsSearcher(Searcher):
         check_sources(sources, self.n)
         totals, first = list[Array](), 0
         while first < len(sources):
-            shares, some = self._traversals.dependencies(sources[first:], self.options)
+            shares, some = self._searches.dependencies_of_first(
+                sources[first:], self.options
+            )
             totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
             first += some
         if not totals:
@@ -237,7 +276,7 @@ class PartsSearcher(Searcher):
         block = self._session.vertices.block(totals, np.float64)
         return np.concatenate(self.world.allgather(block))
 
-    def _run(self, problem: Problem, sources: Ids, options: RunOptions) -> Results:
+    def _run(self, problem: Problem, sources: Ids) -> Results:
         if not problem.bits:
             raise UsageError(
                 f"problem {problem.name} has functions and needs the whole graph on "
@@ -245,7 +284,7 @@ class PartsSearcher(Searcher):
             )
         width = self.n if self.world.rank == 0 else 0
         values, facts = run_in_batches(
-            problem, sources, width, self._traversals, options
+            problem, sources, width, self._searches, self.options
         )
         add_counts(self.tails, {x: facts[x] for x in TAIL_COUNTS if x in facts})
         for state in problem.state:
@@ -262,13 +301,43 @@ class PartsSearcher(Searcher):
             return self
         if self._turned is None:
             self._turned = turned = copy(self)
-            turned._traversals = self._traversals.reversed()
+            turned._searches = self._searches.reversed()
             turned._turned, turned._along = self, not self._along
         return self._turned
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
         return {**self._session.describe(), "divided": "parts"}
+
+
+def searches_of(session: Session) -> PartSearches:
+    """Return the searches of a session's parts from many sources (collective).
+
+    With engine openmp, they search parts in host memory; with engine xbfs, rows on
+    devices. Raises UsageError on all ranks for other engines, or if a rank has none of
+    these.
+    """
+    held, engine, world = session.held, session.options.engine, session.world
+    separated = session.separated if engine == "xbfs" else None
+    shares = held.shares if separated is None else separated.shares
+    ways = engine == "xbfs" and bool(shares), engine == "openmp" and bool(held.parts)
+    on_devices, on_hosts = world.allreduce(np.array(ways), "min").tolist()
+    if on_devices:
+        messages = None
+        if separated is not None and len(separated.placement.domains) > 1:
+            devices = [share.cuda_device for share in shares]
+            messages = PartMessages(
+                world, separated.placement, devices, separated.exchange
+            )
+        return domain_bits.DomainBitSearches(
+            world, shares, messages=messages, session=session
+        )
+    if on_hosts:
+        return PartBitSearches(world, held.parts, session.options.threads, session)
+    raise UsageError(
+        f"engine {engine} does not search these parts from many sources; allowed: "
+        "engine openmp or xbfs, or the whole graph on each rank (--divide sources)"
+    )
 
 
 def whole_bytes(source: Source) -> int:

@@ -51,10 +51,16 @@ COMPOSED = (  # NetworkX's own functions, which call others of this backend
     "bfs_successors",
     "bfs_tree",
     "descendants_at_distance",
+    "periphery",
     "shortest_path",
     "shortest_path_length",
 )
-NOT_COMPOSED = {"sort_neighbors", "weight"}  # their options that stay with NetworkX
+NOT_COMPOSED = {
+    "e",
+    "sort_neighbors",
+    "usebounds",
+    "weight",
+}  # their options that stay with NetworkX
 UNWEIGHTED = ("method", "unweighted")
 ENDS = ("source", "target")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from distbfs.graph.csr import CSR
 from distbfs.search.breadth_first import bfs
-from distbfs.search.components import connected_components
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids, Marks
@@ -51,7 +50,7 @@ class BackendGraph:
 
     def reverse(self, copy: bool = True) -> BackendGraph:  # noqa: ARG002
         """Return the graph with all edges reversed."""
-        return BackendGraph(self.turned, multigraph=self._multigraph)
+        return self.turned
 
     @cached_property
     def nodes(self) -> list[Any]:
@@ -64,9 +63,9 @@ class BackendGraph:
         return dict.fromkeys(self.nodes)
 
     @cached_property
-    def turned(self) -> Graph:
+    def turned(self) -> BackendGraph:
         """The graph with all edges reversed."""
-        return self.graph.reversed()
+        return BackendGraph(self.graph.reversed(), multigraph=self._multigraph)
 
     @cached_property
     def _labels(self) -> Array:
@@ -99,8 +98,8 @@ class BackendGraph:
     def all_reach_all(self) -> bool:
         """Return whether every node reaches all others; the graph must not be empty."""
         first = self.nodes[0]
-        ways = (False, True) if self.is_directed() else (False,)
-        return all((self.levels(first, reverse=way) >= 0).all() for way in ways)
+        ways = (self, self.turned) if self.is_directed() else (self,)
+        return all((way.levels(first) >= 0).all() for way in ways)
 
     def by_node(self, values: Array) -> dict[Any, Any]:
         """Return values [n], one per node, as a dictionary in the order of nodes."""
@@ -147,64 +146,38 @@ class BackendGraph:
             halves.append(names)
         return [*reversed(halves[0]), *halves[1][1:]]
 
-    def levels(
-        self,
-        source: Any,
-        *,
-        limit: float | None = None,
-        targets: Iterable[Any] | None = None,
-        reverse: bool = False,
-    ) -> Array:
-        """Return the level of each node, int32 [n], -1 if unreached or beyond limit."""
-        graph = self.turned if reverse else self.graph
-        result = bfs(
-            graph,
-            self.own(source),
-            depth_limit=whole_limit(limit),
-            targets=targets,
-            parents=False,
-        )
-        return result.to_numpy()[0]
+    def levels(self, source: Any) -> Array:
+        """Return the level of each node, int32 [n], -1 if unreached."""
+        return bfs(self.graph, self.own(source), parents=False).to_numpy()[0]
 
     def ordered(
-        self,
-        source: Any,
-        limit: float | None = None,
-        *,
-        reverse: bool = False,
-        parents: bool = True,
+        self, source: Any, limit: float | None = None, *, parents: bool = True
     ) -> Result:
         """Run a search that finds nodes and parents in the same order as NetworkX."""
         return bfs(
-            self.turned if reverse else self.graph,
+            self.graph,
             self.own(source),
             method="ordered",
             depth_limit=whole_limit(limit),
             parents=parents,
         )
 
-    def distances(
-        self, source: Any, limit: float | None = None, *, reverse: bool = False
-    ) -> dict[Any, int]:
+    def distances(self, source: Any, limit: float | None = None) -> dict[Any, int]:
         """Return the level of each reached node, in the order of NetworkX."""
-        result = self.ordered(source, limit, reverse=reverse, parents=False)
+        result = self.ordered(source, limit, parents=False)
         order: Any = result.order
         nodes = [source, *self.names(order[1:])]
         return dict(zip(nodes, result.level[order].tolist(), strict=True))
 
     def tree_edges(
-        self, source: Any, limit: float | None = None, *, reverse: bool = False
+        self, source: Any, limit: float | None = None
     ) -> Iterator[tuple[Any, Any]]:
         """Return the edges (parent, child) of a search, in the order of NetworkX."""
-        result = self.ordered(source, limit, reverse=reverse)
+        result = self.ordered(source, limit)
         parents, children = (ends.tolist() for ends in result.tree().T)
         first = np.count_nonzero(result.level == 1)
         parents[:first] = [source] * first
         return zip(parents, children, strict=True)
-
-    def components(self) -> Ids:
-        """Return the component number of each node, int64 [n]."""
-        return connected_components(self.graph)
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
         """Yield the nodes of each level of a search; the first level is the sources."""

@@ -22,9 +22,20 @@ def infinite(G: BackendGraph) -> nx.NetworkXError:  # noqa: N803
     return nx.NetworkXError(f"Found infinite path length because the {kind} connected")
 
 
-def distance_sum(G: BackendGraph) -> int:  # noqa: N803
-    """Return the sum of all distances between nodes that reach each other."""
-    return int(library.search_many(G.graph, PROBLEM, None)["distance"].sum())
+def average_shortest_path_length(G: BackendGraph) -> float:  # noqa: N803
+    """Return the mean length, see ``networkx.average_shortest_path_length``."""
+    n = len(G)
+    if n == 0:
+        raise nx.NetworkXPointlessConcept(
+            "the null graph has no paths, thus there is no average shortest path length"
+        )
+    if n == 1:
+        return 0
+    if not G.all_reach_all():
+        kind = "strongly connected" if G.is_directed() else "connected"
+        raise nx.NetworkXError(f"Graph is not {kind}.")
+    sums = library.search_many(G.graph, PROBLEM, None)
+    return int(sums["distance"].sum()) / (n * (n - 1))
 
 
 def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
@@ -89,11 +100,6 @@ def radius(G: BackendGraph) -> int:  # noqa: N803
     if len(G) and not G.is_directed():
         return int(bounds(G)["radius"])
     return min(eccentricity(G).values())
-
-
-def periphery(G: BackendGraph) -> list[Any]:  # noqa: N803
-    """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
-    return list(nx.periphery.orig_func(G, e=eccentricity(G)))
 
 
 def center(G: BackendGraph) -> list[Any]:  # noqa: N803

@@ -8,7 +8,6 @@ from typing import Any
 import networkx as nx
 
 from distbfs.networkx_backend.graph import BackendGraph
-from distbfs.networkx_backend.measures import distance_sum
 from distbfs.networkx_backend.nodes import BEFORE_3_5, endpoint
 
 
@@ -27,7 +26,7 @@ def single_target_shortest_path_length(
     cutoff: float | None = None,
 ) -> Any:
     """Return distances, see ``networkx.single_target_shortest_path_length``."""
-    lengths = G.distances(endpoint(G, target, "Target"), cutoff, reverse=True)
+    lengths = G.turned.distances(endpoint(G, target, "Target"), cutoff)
     return iter(lengths.items()) if BEFORE_3_5 else lengths
 
 
@@ -69,7 +68,7 @@ def single_target_shortest_path(
     if target not in G:
         raise nx.NodeNotFound(f"Target {target} not in G")
     paths = {target: [target]}
-    for parent, child in G.tree_edges(target, cutoff, reverse=True):
+    for parent, child in G.turned.tree_edges(target, cutoff):
         paths[child] = [child, *paths[parent]]
     return paths
 
@@ -94,21 +93,6 @@ def bidirectional_shortest_path(
     if path is None:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
     return path
-
-
-def average_shortest_path_length(G: BackendGraph) -> float:  # noqa: N803
-    """Return the mean length, see ``networkx.average_shortest_path_length``."""
-    n = len(G)
-    if n == 0:
-        raise nx.NetworkXPointlessConcept(
-            "the null graph has no paths, thus there is no average shortest path length"
-        )
-    if n == 1:
-        return 0
-    if not G.all_reach_all():
-        kind = "strongly connected" if G.is_directed() else "connected"
-        raise nx.NetworkXError(f"Graph is not {kind}.")
-    return distance_sum(G) / (n * (n - 1))
 
 
 def sources_of(G: BackendGraph, sources: Any) -> list[Any]:  # noqa: N803

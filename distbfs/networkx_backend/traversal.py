@@ -16,6 +16,7 @@ from distbfs.networkx_backend.nodes import (
     known,
     refuse_empty,
 )
+from distbfs.search import components
 from distbfs.search.breadth_first import distances
 
 
@@ -35,7 +36,8 @@ def bfs_edges(
     depth_limit: int | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the edges of a search, see ``networkx.bfs_edges``."""
-    yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
+    start = begun(G, source)
+    yield from (G.turned if reverse else G).tree_edges(start, depth_limit)
 
 
 def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N803
@@ -62,7 +64,7 @@ def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
 
 def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
     """Return the nodes that reach a node, see ``networkx.ancestors``."""
-    level = G.levels(begun(G, source), reverse=True)
+    level = G.turned.levels(begun(G, source))
     return set(G.names(np.flatnonzero(level > 0)))
 
 
@@ -71,7 +73,7 @@ def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
 
     Components are in the order of their first nodes.
     """
-    label = G.components()
+    label = components.connected_components(G.graph)
     order = np.argsort(label, kind="stable")
     cuts = np.flatnonzero(np.diff(label[order])) + 1
     names = G.names(order)
@@ -94,4 +96,4 @@ is_strongly_connected = is_connected
 def is_weakly_connected(G: BackendGraph) -> bool:  # noqa: N803
     """Return whether there is one component, see ``networkx.is_weakly_connected``."""
     refuse_empty(G)
-    return not G.components().any()
+    return not components.connected_components(G.graph).any()

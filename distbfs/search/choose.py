@@ -366,11 +366,11 @@ def check_options(options: SearchOptions) -> None:
             )
 
 
-def choose_runner(name: str, world: World | None = None) -> tuple[Any, str]:
-    """Return a runner of many searches and the reason ("" if it was named).
+def choose_searcher(name: str, world: World | None = None) -> tuple[Any, str]:
+    """Return the class that searches whole graphs, and the reason ("" if it was named).
 
     ``auto`` means xbfs with a device, else openmp, or reference without a C compiler.
-    Raises UsageError for an unknown name, ResourceError if the named runner cannot run
+    Raises UsageError for an unknown name, ResourceError if the named one cannot run
     here.
 
     world: ranks that must all be able to use it, each on its own device (collective)
@@ -382,9 +382,11 @@ def choose_runner(name: str, world: World | None = None) -> tuple[Any, str]:
             check_devices(ranks)
         if name == "xbfs" and world is not None:
             take_devices(world, share=False)
-        return registry.lookup(registry.RUNNERS, "engine", name)()
+        kind = registry.lookup(registry.SEARCHERS, "engine", name)
+        kind.check()
+        return kind
 
     if name != "auto":
         return first_usable(ranks, [name], made)
-    runner, why = first_usable(ranks, list(registry.RUNNERS)[::-1], made)
-    return runner, why.partition(";")[0] or "there is a CUDA device"
+    kind, why = first_usable(ranks, list(registry.SEARCHERS)[::-1], made)
+    return kind, why.partition(";")[0] or "there is a CUDA device"

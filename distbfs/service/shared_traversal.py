@@ -19,8 +19,8 @@ from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.lookups import OPEN, Lookups
 from distbfs.multisearch.part_bits import is_whole
 from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.multisearch.searchers import searches_of
 from distbfs.multisearch.started import Started
-from distbfs.multisearch.traversals import Traversals, traversals_of
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
 
@@ -119,20 +119,20 @@ def at_the_end(levels: FindLevels) -> Begin:
     return begin
 
 
-def by_level(session: Session, traversals: Traversals[Any]) -> FindLevels:
+def by_level(session: Session, searches: PartSearches) -> FindLevels:
     """Return a function that searches the parts or devices of all ranks (collective).
 
     A first search of one level shows whether there is enough memory.
     """
     inside = session.vertices.inside
 
-    def search(sources: Ids, **wanted: Any) -> PartSearches:
+    def search(sources: Ids, **wanted: Any) -> None:
         asked = Wanted(levels=True, counts=False, **wanted)
-        searches, _ = traversals.run(sources, RunOptions(batch=MOST), asked)
-        return searches
+        searches.run_first(sources, RunOptions(batch=MOST), asked)
 
     def levels(sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        return search(sources, stop=stop).levels_at(rows, inside(vertices))
+        search(sources, stop=stop)
+        return searches.levels_at(rows, inside(vertices))
 
     search(np.zeros(min(session.layout.n, 1), dtype=np.int64), limit=0)
     return levels
@@ -171,7 +171,7 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
 
     This call and its searches are collective. There is a searcher for one device that
     holds a whole graph, and for the parts or the devices of a domain that
-    ``traversals_of`` supports. If memory is too small, that is logged, and None is
+    ``searches_of`` supports. If memory is too small, that is logged, and None is
     returned.
     """
     held, shares = session.held, session.held.shares
@@ -183,7 +183,7 @@ def batch_searcher(session: Session) -> BatchSearcher | None:
             meeting = cuda_meet.MeetingSearches(shares[0])
             return BatchSearcher(meeting.start, meeting.near, ahead=True)
         # what looks back would read columns of tails in host memory at each vertex
-        levels = by_level(session, traversals_of(session))
+        levels = by_level(session, searches_of(session))
         if not shares and is_whole(held.parts[0]):
             threads = thread_count(session.options.threads)
             with suppress(UsageError):  # rows in another order

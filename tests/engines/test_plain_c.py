@@ -15,9 +15,9 @@ from graphs import (
 )
 from sessions import open_parts
 from variants import make_engine
+from wholes import host_searches
 
 from distbfs.device import cc, compiler
-from distbfs.multisearch.part_bits import PartBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
@@ -83,7 +83,7 @@ def test_many_searches_at_once(name, width):
     [part], _ = build(source, 1, threshold=1 << 62)
     roots = np.array(some_roots(source, 9) * 10)
     roots = roots[: 64 * width]
-    search = PartBitSearches(SoloWorld(), [part], width, 2)
+    search = host_searches(SoloWorld(), [part], width, 2)
     search.run(roots, Wanted(levels=True))
     wanted = source.levels_from(roots)
     for dtype in ("int8", "int16", "int32"):

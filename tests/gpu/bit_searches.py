@@ -18,9 +18,8 @@ class BitSearches(DomainBitSearches):
         self, graph, *, width=4 * SEARCHES, pull_edges=None, levels=True, **wanted
     ):
         self.results = Wanted(levels, **{"counts": False, **wanted})
-        lanes = width // SEARCHES
-        members = [graph]
-        super().__init__(SoloWorld(), members, lanes=lanes, pull_edges=pull_edges)
+        super().__init__(SoloWorld(), [graph], pull_edges=pull_edges)
+        self.allocate(width // SEARCHES)
 
     def search(self, sources, limit=None, stop=None):
         """Search from ids; return this."""

@@ -14,6 +14,7 @@ from distbfs.engines.base import WHOLE
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
+from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.options import SearchOptions
 from distbfs.partition.share import GRANULE, positions_of
 from distbfs.ranks.world import SoloWorld
@@ -25,6 +26,13 @@ NOTHING = lambda *_: 0  # noqa: E731 - what searches take
 def resident_parts(source, parts, world=None, **options):
     """Return (parts of this rank, summary)."""
     return construct_domain(source, world or SoloWorld(), parts, **options)
+
+
+def device_searches(world, members, lanes=1, **options):
+    """Return bit-parallel searches on devices, with the memory of rows of any width."""
+    searches = DomainBitSearches(world, members, **options)
+    searches.allocate(lanes)
+    return searches
 
 
 def parts_here():

@@ -7,7 +7,7 @@ import pytest
 from device_graphs import hubs
 from fast_graphs import beside, path, shuffled, star
 from graphs import NAMED, build, grid, kronecker, random_tuples, uniform
-from resident_parts import resident_parts
+from resident_parts import device_searches, resident_parts
 from sessions import open_tuples
 
 from distbfs.device import cuda
@@ -15,7 +15,6 @@ from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
@@ -82,7 +81,7 @@ def test_levels(parts, pull_edges):
                     object.__setattr__(
                         part.out, "offsets", part.out.offsets.astype(np.uint64)
                     )
-        searches = DomainBitSearches(SoloWorld(), members(made), pull_edges=pull_edges)
+        searches = device_searches(SoloWorld(), members(made), pull_edges=pull_edges)
         rng = np.random.default_rng(3)
         for count in (126, 5, 126):
             ends = [source.degrees.argmax(), source.degrees.argmin()]
@@ -99,7 +98,7 @@ def test_dependencies(parts):
     devices = devices_of(parts)
     for source in GRAPHS.values():
         made, _ = resident_parts(source, parts, devices=devices)
-        searches = DomainBitSearches(SoloWorld(), members(made))
+        searches = device_searches(SoloWorld(), members(made))
         roots = np.random.default_rng(4).permutation(source.n)[:70]
         searches.run(roots, Wanted(levels=True))
         sums, again = (searches.dependencies(None) for _ in range(2))

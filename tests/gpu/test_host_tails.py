@@ -12,6 +12,7 @@ from resident_parts import (
     NOTHING,
     budgets,
     by_parts,
+    device_searches,
     devices_of,
     look,
     parts_here,
@@ -27,7 +28,6 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory
 from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
@@ -124,7 +124,7 @@ def test_many_searches_of_domains_with_tails(monkeypatch, name):
         made, _ = resident_parts(source, parts, room=Room(least, None, NOTHING), **told)
         members = [*made]
         for pull_edges in (None, 1, HUGE):
-            searches = DomainBitSearches(
+            searches = device_searches(
                 SoloWorld(), members, lanes=2, pull_edges=pull_edges
             )
             searches.run(roots, Wanted(levels=True))

@@ -35,7 +35,7 @@ from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 from distbfs.search.graph_input import HeldTuples
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ LONG = Tuples(257, range(256), range(1, 257))
 def whole(world: Ranks, source: Tuples, name: str = "openmp") -> WholeSearcher:
     """Every rank holds the graph."""
     [part], _ = build(source, 1, SoloWorld(), threshold=1 << 62)
-    runner, _ = choose_runner(name)
-    return WholeSearcher(world, runner, part, RunOptions(threads=1))
+    kind, _ = choose_searcher(name)
+    return kind(world, part, RunOptions(threads=1))
 
 
 def in_parts(world: Ranks, source: Tuples) -> PartsSearcher:

@@ -47,15 +47,15 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 
 SMALL = [name for name in NAMED if name not in ("kronecker", "path")]
 
 
 def searcher(source, name="openmp", directed=False, **options):
-    runner, _ = choose_runner(name)
+    kind, _ = choose_searcher(name)
     part = whole(source, directed)
-    return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
+    return kind(SoloWorld(), part, RunOptions(**options))
 
 
 def in_parts(source):

@@ -24,7 +24,8 @@ from distbfs.multisearch.apps.betweenness import PROBLEM, dependencies, scaled
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.library import searching
 from distbfs.networkx_backend.nodes import BEFORE_3_5
-from distbfs.search.choose import choose_runner
+from distbfs.ranks.world import SoloWorld
+from distbfs.search.choose import choose_searcher
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-14}
 WAYS = ("kernel", *HOSTS)
@@ -35,10 +36,8 @@ def sums(way, part, roots, **options):
     roots = np.asarray(roots, dtype=np.int64)
     if way == "kernel":
         return dependencies(part, roots, RunOptions(**options))
-    runner, _ = choose_runner(way)
-    return runner.run(PROBLEM, runner.prepare(part), roots, RunOptions(**options))[
-        "value"
-    ]
+    kind, _ = choose_searcher(way)
+    return kind(SoloWorld(), part, RunOptions(**options)).run(PROBLEM, roots)["value"]
 
 
 @pytest.mark.parametrize("name", [n for n in NAMED if n not in ("kronecker", "path")])
@@ -95,7 +94,7 @@ def test_more_paths_than_float64_has(count, tail):
     graph = distbfs.Graph.from_edges(edges)
     wanted = by_fractions(edges, 0)
     for engine in HOSTS:
-        with searching(graph, engine) as searcher:
+        with searching(graph, engine, RunOptions(), SoloWorld()) as searcher:
             got = betweenness.sums(searcher, np.array([0]))
         np.testing.assert_allclose(got, wanted, **CLOSE)
 

@@ -7,12 +7,12 @@ import pytest
 from graphs import NAMED, Tuples, grid, kronecker, random_tuples, sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wholes import all_levels, whole
+from wholes import all_levels, host_searches, whole
 
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, SUMS
 from distbfs.multisearch.bits import LANE, width_for
-from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
+from distbfs.multisearch.part_bits import bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 
@@ -27,7 +27,7 @@ LARGER = {
 
 
 def searches_of(part, lanes, threads):
-    return PartBitSearches(SoloWorld(), [part], lanes, threads)
+    return host_searches(SoloWorld(), [part], lanes, threads)
 
 
 def levels_by_id(search, dtype="int32"):

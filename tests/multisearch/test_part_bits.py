@@ -7,7 +7,7 @@ from covering import covered
 from directed_graphs import distances, matrix_of, stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import parts_in_threads
-from wholes import all_levels
+from wholes import all_levels, host_searches
 from worlds import on_ranks
 
 from distbfs.errors import SearchStopped
@@ -60,7 +60,7 @@ def found_by(
         made, _ = build(source, parts * world.size, world, threshold=3)
     else:
         made = [load_rows(store, world.size, world.rank)]
-    on = PartBitSearches(world, made, width, threads)
+    on = host_searches(world, made, width, threads)
     # what a run leaves does not change the next
     on.run(roots[::-1], Wanted(levels=True))
     on.run(roots, Wanted(levels=True, sums=SUMS, direction=direction, **options))
@@ -133,7 +133,7 @@ def test_rows_of_a_directed_store(tmp_path, seed, direction):
 
     def search(world):
         part = load_rows(store, world.size, world.rank)
-        on = PartBitSearches(world, [part], 1, 1)
+        on = host_searches(world, [part], 1, 1)
         on.run(roots, Wanted(levels=True, direction=direction))
         return on.levels_at(searches, ids).reshape(64, n)
 
@@ -150,7 +150,7 @@ def test_edges_in_alone(tmp_path, direction):
 
     def search(world):
         part = load_rows(store, world.size, world.rank)
-        on = PartBitSearches(world, [part], 1, 1)
+        on = host_searches(world, [part], 1, 1)
         on.run(u, Wanted(levels=True, direction=direction))
         return on.levels_at(np.arange(3), v)
 
@@ -181,7 +181,7 @@ def test_pulls_read_few_edges_of_hubs(monkeypatch, lone):
     if lone:
         roots = np.append(roots, 3000)
     made, _ = build(hubs, 1, threshold=100)
-    on, pushed = PartBitSearches(SoloWorld(), made, 1, 1), []
+    on, pushed = host_searches(SoloWorld(), made, 1, 1), []
 
     def noted(on, edges, start, goal, columns=None):
         pushed.append((edges is made[0].dn, int(start.view.count)))
@@ -208,7 +208,7 @@ def test_a_last_level(limit):
 def test_a_rank_that_stops_stops_all():
     def work(world):
         made, _ = build(GRAPHS["chain"], 2, world, threshold=3)
-        on, asked = PartBitSearches(world, made, 1, 1), []
+        on, asked = host_searches(world, made, 1, 1), []
         stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 5)  # noqa: E731
         with pytest.raises(SearchStopped, match="stopped at level 5"):
             on.run(np.arange(9), Wanted(stop=stop))
@@ -227,7 +227,7 @@ def test_each_end_gets_one_word_a_level():
     def work(world):
         made, _ = build(source, 2, world, threshold=1 << 40)
         [part], sent = made, []
-        on = PartBitSearches(world, made, 1, 1)
+        on = host_searches(world, made, 1, 1)
         deliver = on._deliver
         on._deliver = lambda table: sent.append(len(table)) or deliver(table)
         on.run(np.arange(hubs), Wanted())
@@ -254,7 +254,7 @@ def test_memory_is_what_was_counted(ends, threshold, least, width, levels, sums)
     leaves = np.arange(60)
     source = Tuples(120, leaves, 60 + leaves % ends)
     parts, _ = build(source, 3, threshold=threshold)
-    on = PartBitSearches(SoloWorld(), parts, width, 1)
+    on = host_searches(SoloWorld(), parts, width, 1)
     on.run(np.array([0, 61]), Wanted(levels=levels, sums=sums))
     planes = len(on._delegates.planes)
     assert planes == 3 * levels
@@ -317,7 +317,7 @@ def test_only_words_that_change_are_reduced():
 
     def work(world):
         made, _ = build(source, 2, world, threshold=1)
-        on, sizes = PartBitSearches(world, made, 1, 1), []
+        on, sizes = host_searches(world, made, 1, 1), []
         assert made[0].delegate_count == 298
         reduce = world.allreduce
         world.allreduce = lambda values, op="sum": (

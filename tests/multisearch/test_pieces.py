@@ -22,11 +22,10 @@ from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import Estimate, deviation, draw
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.pieces import Pieces, readable_time
-from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.progress import no_progress
 from distbfs.ranks.signals import INTERRUPT_SECONDS, Interrupts
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 from distbfs.search.result_file import PartialFile
 
 SOURCE = random_tuples(90, 110, seed=6)
@@ -210,8 +209,8 @@ def test_what_cannot_be_resumed(tmp_path):
 
 
 def searcher(**options):
-    runner, _ = choose_runner("openmp")
-    return WholeSearcher(SoloWorld(), runner, whole(SOURCE), RunOptions(**options))
+    kind, _ = choose_searcher("openmp")
+    return kind(SoloWorld(), whole(SOURCE), RunOptions(**options))
 
 
 def test_the_second_piece_estimates_the_time_of_all(monkeypatch):
@@ -293,8 +292,8 @@ def test_bounds_of_distances_to_vertices(edges):
     """No vertex that reaches another is farther, and their number is right."""
     source = random_tuples(150, edges, seed=edges)
     levels = all_levels(source, directed=True)
-    runner, part = choose_runner("openmp")[0], whole(source, directed=True)
-    on = WholeSearcher(SoloWorld(), runner, part, RunOptions())
+    kind, part = choose_searcher("openmp")[0], whole(source, directed=True)
+    on = kind(SoloWorld(), part, RunOptions())
     for pivot in range(0, source.n, 9):
         fewest, most, spans = reaching(on, pivot)
         assert (spans >= levels.max(axis=0)).all()

@@ -11,8 +11,9 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph import csr
 from distbfs.multisearch.base import KEPT, RunOptions
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
-from distbfs.registry import RUNNERS
-from distbfs.search.choose import choose_runner
+from distbfs.ranks.world import SoloWorld
+from distbfs.registry import SEARCHERS
+from distbfs.search.choose import choose_searcher
 
 DTYPES = {
     "level": "int16",
@@ -31,10 +32,9 @@ EVERY = Problem(
 
 
 def run(name, problem, source, roots, directed=False, **options):
-    runner, _ = choose_runner(name)
-    graph = runner.prepare(whole(source, directed))
-    roots = np.asarray(roots, dtype=np.int64)
-    return runner.run(problem, graph, roots, RunOptions(**options))
+    kind, _ = choose_searcher(name)
+    on = kind(SoloWorld(), whole(source, directed), RunOptions(**options))
+    return on.run(problem, np.asarray(roots, dtype=np.int64))
 
 
 def check_kept(results, wanted):
@@ -70,7 +70,7 @@ def test_what_the_traversal_keeps(source, name, data):
         source,
         roots,
         directed,
-        method=data.draw(st.sampled_from(["", choose_runner(name)[0].methods[-1]])),
+        method=data.draw(st.sampled_from(["", choose_searcher(name)[0].methods[-1]])),
         batch=data.draw(st.sampled_from([0, 1, 5])),
         depth=(depth := data.draw(st.sampled_from([None, 0, 2]))),
     )
@@ -281,6 +281,6 @@ def test_more_searches_than_a_word_has_bits():
 
 
 def test_names_of_runners():
-    assert set(RUNNERS) == {"reference", "openmp", "xbfs"}
+    assert set(SEARCHERS) == {"reference", "openmp", "xbfs"}
     with pytest.raises(UsageError, match="unknown engine 'gpu'; allowed: openmp, ref"):
-        choose_runner("gpu")
+        choose_searcher("gpu")

@@ -263,4 +263,4 @@ def test_paths_between_two_are_left_to_networkx_until_converted():
 def test_no_other_function():
     with pytest.raises(AttributeError, match="no function 'pagerank'"):
         backend.pagerank  # noqa: B018
-    assert not hasattr(backend, "distance_sum")
+    assert not hasattr(backend, "depths")

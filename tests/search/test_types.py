@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from user_programs import check_typed
 
-from distbfs.registry import ENGINES, EXCHANGES, RUNNERS
+from distbfs.registry import ENGINES, EXCHANGES, SEARCHERS
 from distbfs.types import EngineName, ExchangeName, RunnerName
 
 PROGRAM = """
@@ -85,5 +85,5 @@ def names_in(kind):
 
 def test_names_in_types_are_those_that_are_registered():
     assert names_in(EngineName) == {"auto", *ENGINES}
-    assert names_in(RunnerName) == {"auto", *RUNNERS}
+    assert names_in(RunnerName) == {"auto", *SEARCHERS}
     assert names_in(ExchangeName) == {"auto", *EXCHANGES}

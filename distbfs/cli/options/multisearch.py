@@ -63,7 +63,7 @@ class MultisearchOptions(FileOptions, ReverseOption, PatienceOption, Speech):
     seed: int = option(INPUT, default=1)
     pairs: Path | None = option(INPUT, kind=InputPath())
     own: dict[str, Any] = borrowed(own_options())
-    engine: str = option(SEARCH, default="auto", allowed=("auto", *registry.RUNNERS))
+    engine: str = option(SEARCH, default="auto", allowed=("auto", *registry.SEARCHERS))
     divide: str = option(DEVICES, default="auto", allowed=tuple(WAYS))
     domain: int | None = option(DEVICES, low=1)
     search: dict[str, Any] = borrowed(RunOptions, names=RUN_OPTIONS)

@@ -24,11 +24,10 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch.application import Application, Normalized, Task
 from distbfs.multisearch.apps.sampling import SampleOptions, deviation, draw, requested
 from distbfs.multisearch.base import Results, RunOptions
-from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
+from distbfs.multisearch.numpy_runner import NumpyWalk, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import SEARCH, option
 from distbfs.partition.part import Part
-from distbfs.ranks.agreement import errors_of_all
 from distbfs.types import Array, Ids
 
 if TYPE_CHECKING:
@@ -159,8 +158,8 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     by_id = np.empty_like(value)
     by_id[part.vertices] = value
     if far.any():
-        rest, walk = sources[far[numbers] > 0], NumpyWalk(rows_by_id(part))
-        by_id += run_batches(PROBLEM, walk, n, rest, options)[0]["value"]
+        rest, walk = sources[far[numbers] > 0], NumpyWalk(part)
+        by_id += run_batches(PROBLEM, walk, rest, options)[0]["value"]
     return by_id
 
 
@@ -248,12 +247,7 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     or if devices hold the graph in parts and some of its edges are in host memory.
     """
     value = searcher.dependencies(sources)
-    if value is None and searcher.engine == "openmp" and searcher.part is not None:
-        share = searcher.share(sources)
-        with errors_of_all(searcher.world):
-            value = dependencies(searcher.part, share, searcher.options)
-        value = searcher.world.allreduce(value)
-    elif value is None:
+    if value is None:
         value = searcher.run(PROBLEM, sources)["value"]
     if not np.isfinite(value).all():
         raise UsageError(

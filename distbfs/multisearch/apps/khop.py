@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,9 @@ def khop(searcher: Searcher, sources: Ids, hops: int | None) -> Array:
     means the largest depth of the sources. Raises UsageError for other values.
     """
     hops = depth_limit("hops", hops, searcher.n)
-    results = searcher.run(PROBLEM, sources, replace(searcher.options, depth=hops))
-    counts = results["count"]
+    near = copy(searcher)
+    near.options = replace(searcher.options, depth=hops)
+    counts = near.run(PROBLEM, sources)["count"]
     width = counts.shape[1] if hops is None else hops + 1
     counts = np.pad(counts, ((0, 0), (0, max(width - counts.shape[1], 0))))
     within: Array = np.cumsum(counts, axis=1)

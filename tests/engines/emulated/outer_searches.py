@@ -6,12 +6,12 @@ from directed_between import directed_parts
 from drawn_examples import examples
 from graphs import sources
 from hypothesis import strategies as st
+from resident_parts import device_searches
 from sessions import open_tuples
 from test_between_kernels import StreamedThreads
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner_domains
-from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
@@ -72,7 +72,7 @@ def searching(source, owners, threshold, kind, work, **options):
             facts = {"on_device": True}
             exchange = kind(world, placement, d, ExchangeOptions(), **facts)
             messages = PartMessages(world, placement, [0] * len(own), exchange)
-        searches = DomainBitSearches(world, members, messages=messages, **options)
+        searches = device_searches(world, members, messages=messages, **options)
         result = work(world, searches, members)
         searches.close()
         return result

@@ -30,7 +30,7 @@ from outer_searches import (
     searching,
     session_of,
 )
-from resident_parts import NOTHING, resident_parts
+from resident_parts import NOTHING, device_searches, resident_parts
 from sessions import query_session
 from shortest_paths import dependencies as dependencies_of
 from test_between_kernels import StreamedThreads
@@ -54,12 +54,11 @@ from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
-from distbfs.multisearch.traversals import DeviceTraversals
+from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening, domain_group
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 from distbfs.service.shared_traversal import batch_searcher
 
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
@@ -110,7 +109,7 @@ def test_domains(least_kept, short_rows, parts, pull_edges, tails):
         members = [*made]
         for side in (source, turned(source)):
             ways = {"lanes": (1, 2, 4)[k % 3], "pull_edges": pull_edges}
-            on = DomainBitSearches(SoloWorld(), members, **ways)
+            on = device_searches(SoloWorld(), members, **ways)
             roots = levels_of(name)[0]
             check(on, side, roots)
             assert bool(on.tail_counts()) == (made[0].out.tails is not None)
@@ -130,7 +129,7 @@ def test_a_whole_graph_in_host_memory(short_rows, pull_edges):
             (member, source_of(name)),
             (member.turned(), turned(source_of(name))),
         ):
-            on = DomainBitSearches(SoloWorld(), [own], pull_edges=pull_edges)
+            on = device_searches(SoloWorld(), [own], pull_edges=pull_edges)
             assert on.launched is None
             check(on, side, levels_of(name)[0])
             read.append(on.tail_counts()["tail_edges"])
@@ -258,7 +257,7 @@ def test_applications(ranks, monkeypatch, form, name, kind, threshold):
         session.search = None  # which is not called
         check_applications(searcher, source, (None, 2))
         check_betweenness(searcher, source)
-        assert isinstance(searcher.turned()._traversals, DeviceTraversals)
+        assert isinstance(searcher.turned()._searches, DomainBitSearches)
         session.close()
 
     if len(names) == 1:
@@ -271,8 +270,8 @@ def test_applications_in_host_memory(least_kept):
     """Betweenness needs all columns, and says so."""
     source = source_of("uniform")
     source = Arcs(120, source.u % 120, source.v % 120)
-    runner = choose_runner("xbfs")[0]
-    searcher = WholeSearcher(SoloWorld(), runner, whole(source, True), RunOptions())
+    kind = choose_searcher("xbfs")[0]
+    searcher = kind(SoloWorld(), whole(source, True), RunOptions())
     assert "beyond 8 of a row" in searcher.where
     check_applications(searcher, source)
     assert searcher.tails["tail_edges"] > 0

@@ -16,7 +16,8 @@ from distbfs.benchmark.graph500 import validation_of
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import LEAST_KEPT, Fit
 from distbfs.errors import LaunchError, OutOfMemory, UsageError
-from distbfs.multisearch.traversals import DeviceTraversals, traversals_of
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.searchers import searches_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
@@ -74,7 +75,7 @@ def test_tuples(name, reverse):
         for found, reached, _ in look(session, source, turned=reverse):
             ends = source.v if reverse else source.u
             assert found.nedge == np.isin(ends, reached).sum()
-        assert isinstance(traversals_of(session), DeviceTraversals)
+        assert isinstance(searches_of(session), DomainBitSearches)
         assert "not on several devices" in session.paths.refusal
 
 
@@ -158,7 +159,7 @@ def test_between_domains(device, devices, name, reverse):
                 ends = source.v if reverse else source.u
                 assert found.nedge == np.isin(ends, reached).sum()
             assert (session.held.threshold is None) == (threshold == 1 << 30)
-            assert isinstance(traversals_of(session), DeviceTraversals)
+            assert isinstance(searches_of(session), DomainBitSearches)
             assert "not on several devices" in session.paths.refusal
 
 

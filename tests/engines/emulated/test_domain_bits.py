@@ -8,7 +8,7 @@ from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, random_tuples, sources, uniform
 from hypothesis import given
 from hypothesis import strategies as st
-from resident_parts import resident_parts
+from resident_parts import device_searches, resident_parts
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
@@ -19,8 +19,7 @@ from distbfs.multisearch import (
     domain_bits,
     domain_share,
 )
-from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import lanes_that_fit
+from distbfs.multisearch.cuda_bits import lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import domain_group
@@ -43,11 +42,11 @@ def members(made):
 def searches_of(source, parts, *, wide=False, **options):
     if not parts:
         member = HostGraph(source, wide).graph
-        return DomainBitSearches(SoloWorld(), [member], **options)
+        return device_searches(SoloWorld(), [member], **options)
     made, _ = resident_parts(source, parts)
     for part in made[: 1 if wide else 0]:
         object.__setattr__(part.out, "offsets", part.out.offsets.astype(np.uint64))
-    return DomainBitSearches(SoloWorld(), members(made), **options)
+    return device_searches(SoloWorld(), members(made), **options)
 
 
 def check(searches, source, roots, stop=None):
@@ -193,7 +192,7 @@ def test_ranks(device, monkeypatch, ranks):
 
     def rank(world):
         made, _ = resident_parts(source, world.size, world)
-        searches = DomainBitSearches(world, members(made))
+        searches = device_searches(world, members(made))
         with pytest.raises(SearchStopped):
             searches.run(roots, Wanted(stop=lambda: world.rank == 1))
         check(searches, source, roots)
@@ -216,7 +215,7 @@ def test_one_rank_without_memory(device, monkeypatch):
 
     def rank(world):
         made, _ = resident_parts(source, 2, world)
-        searches = DomainBitSearches(world, members(made))
+        searches = device_searches(world, members(made))
         short.append(world.rank)
         with pytest.raises(ResourceError, match="rank 1: no room for levels"):
             searches.run(np.array([3]), Wanted(levels=True))

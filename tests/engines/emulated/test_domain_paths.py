@@ -31,7 +31,6 @@ from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import (
     cuda_bits,
-    domain_members,
     domain_paths,
     domain_share,
 )
@@ -175,7 +174,7 @@ def bytes_of(record, table):
 @pytest.mark.parametrize("owners", ["one", "pairs of a rank", "two and one"])
 def test_memory_is_what_was_counted(owners):
     """Of searches, of what they send to other domains, and of dependencies."""
-    sums = tuple(domain_members.SUMS)
+    sums = tuple(cuda_bits.SUMS)
 
     def work(world, searches, members):
         searches.run(np.arange(40), Wanted(levels=True, sums=sums))
@@ -185,9 +184,9 @@ def test_memory_is_what_was_counted(owners):
             active = member.active
             searches.levels(0)
             n = member.n
-            own = domain_members.own_table(1, n, active, levels=True, sums=0)
-            assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
-            held = bytes_of(share.params, domain_members.shared_of(member, 1) | own)
+            own = cuda_bits.own_table(1, n, active, levels=True, sums=0)
+            assert len(share._planes) == cuda_bits.MORE_PLANES  # of twice as many
+            held = bytes_of(share.params, cuda_bits.shared_of(member, 1) | own)
             held += total_bytes({"plane": own["plane"]}) // 2 + bytes_of(
                 share.params, sums
             )
@@ -196,12 +195,12 @@ def test_memory_is_what_was_counted(owners):
             else:
                 held += share._numbers.nbytes
             if outside is not None:
-                own = domain_members.outer_table(
+                own = cuda_bits.outer_table(
                     1, active, len(member.out.outer.targets), member.normals
                 )
                 held += bytes_of(outside._params, own)
                 held += outside._params.held["out.row"].nbytes
-            need = domain_members.bytes_needed(member, 1, levels=True, sums=len(sums))
+            need = cuda_bits.bytes_needed(member, 1, levels=True, sums=len(sums))
             assert held == need
             asked = paths._asked
             assert bool(asked) == (outside is not None)

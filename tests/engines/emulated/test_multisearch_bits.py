@@ -11,10 +11,9 @@ from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, uniform
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.multisearch import cuda_bits as device_bits
-from distbfs.multisearch import domain_members, domain_share
+from distbfs.multisearch import cuda_bits, domain_share
 from distbfs.multisearch.base import SUMS, level_dtype
-from distbfs.multisearch.domain_members import bytes_needed
+from distbfs.multisearch.cuda_bits import bytes_needed
 from distbfs.ranks.world import SoloWorld
 
 GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 700), "kronecker": kronecker(9)}
@@ -269,9 +268,9 @@ def test_memory_is_what_was_counted(device, width):
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
     member = made.graph
-    need = bytes_needed(member, 1, levels=True, sums=len(SUMS)) + device_bits.RESERVE
+    need = bytes_needed(member, 1, levels=True, sums=len(SUMS)) + cuda_bits.RESERVE
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
-    fits = domain_members.lanes_that_fit
+    fits = cuda_bits.lanes_that_fit
     assert fits(SoloWorld(), [member], levels=True) == 1
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
     with pytest.raises(OutOfMemory, match=r"need \d+ bytes of device"):

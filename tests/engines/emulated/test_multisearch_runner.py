@@ -23,10 +23,9 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import SEARCHES
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.plan import pull_shares
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import choose_searcher
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 LARGER = ("kronecker", "path", "wide-star", "grid", "binary-tree")
@@ -51,9 +50,9 @@ part_of = cache(whole)
 
 
 def searcher(source, engine, *, directed=False, **options):
-    runner, _ = choose_runner(engine)
+    kind, _ = choose_searcher(engine)
     part = part_of(source, directed)
-    return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
+    return kind(SoloWorld(), part, RunOptions(**options))
 
 
 def both(source, work, *, directed=False, **options):
@@ -171,7 +170,7 @@ def test_refusals(device):
         levels(searcher(source, "xbfs", stop=lambda: True), some, "int8")
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
-        choose_runner("xbfs")[0].prepare(delegates[0])
+        choose_searcher("xbfs")[0](SoloWorld(), delegates[0], RunOptions())
 
 
 def test_turns_where_memory_does_not_last(device, monkeypatch):

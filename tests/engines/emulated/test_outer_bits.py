@@ -348,14 +348,14 @@ def test_dependencies_need_all_columns_on_all_devices(ranks):
         if world.rank:
             object.__setattr__(share.out, "tails", SimpleNamespace())
         options = RunOptions()
-        on = searcher._traversals
+        on = searcher._searches
         searched = []
         session.search = lambda root, **_: searched.append(root) or exit
         with pytest.raises(AttributeError, match="shards"):
-            on.dependencies(np.arange(3), options)
+            on.dependencies_of_first(np.arange(3), options)
         assert searched == [0], "each source is searched from"
         object.__setattr__(share.out, "tails", None)
-        assert on.dependencies(np.arange(3), options)[1] == 3
+        assert on.dependencies_of_first(np.arange(3), options)[1] == 3
         session.close()
 
     on_ranks(2, rank)

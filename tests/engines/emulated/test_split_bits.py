@@ -10,7 +10,7 @@ from device_graphs import HostGraph, hubs
 from fast_graphs import path, shuffled, star
 from graphs import complete, kronecker, random_tuples, uniform
 from outer_searches import PLACEMENTS, searching
-from resident_parts import NOTHING, budgets, resident_parts
+from resident_parts import NOTHING, budgets, device_searches, resident_parts
 from sessions import open_tuples, query_session
 from test_between_kernels import StreamedThreads
 from test_domain_bits import ALWAYS_PULL, NEVER_PULL, check, some_sources
@@ -25,18 +25,16 @@ from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.multisearch import domain_share
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.cuda_bits import RESERVE
-from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import bytes_beside, bytes_needed
+from distbfs.multisearch.cuda_bits import RESERVE, bytes_beside, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
+from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Domains
 from distbfs.partition.share import ShareCounts, whole_counts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening, domain_group
-from distbfs.search.choose import Request, choose_runner
+from distbfs.search.choose import Request, choose_searcher
 from distbfs.service.shared_traversal import batch_searcher
 from distbfs.store.write import write_graph
 
@@ -89,7 +87,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
         tails = made[0].out.tails
         kept.append(tails.kept if tails else 1 << 30)
         pull_edges = ways[(turn + k) % 3]
-        searches = DomainBitSearches(
+        searches = device_searches(
             SoloWorld(),
             [*made],
             lanes=(1, 2, 4)[(k + parts) % 3],
@@ -172,9 +170,8 @@ def test_applications_of_sessions(monkeypatch, least_kept, count):
 def test_applications_of_a_whole_graph(least_kept):
     """Problems with functions need all columns, and say so."""
     source = random_tuples(150, 1200, 4)
-    searcher = WholeSearcher(
-        SoloWorld(), choose_runner("xbfs")[0], whole(source), RunOptions()
-    )
+    kind, _ = choose_searcher("xbfs")
+    searcher = kind(SoloWorld(), whole(source), RunOptions())
     assert "beyond 8 of a row" in searcher.where
     check_applications(searcher, source)
     assert searcher.tails["tail_edges"] > 0
@@ -262,7 +259,7 @@ def test_ranks_of_a_domain(least_kept):
 
     def rank(world):
         made, _ = resident_parts(source, world.size, world, room=LEAST)
-        searches = DomainBitSearches(world, [*made])
+        searches = device_searches(world, [*made])
         check(searches, source, roots)
         searches.run(roots, Wanted())
         counts = searches.tail_counts()

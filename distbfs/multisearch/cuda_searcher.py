@@ -1,4 +1,4 @@
-"""The runner for one CUDA device: bit-parallel batches, or one block a search."""
+"""The searcher for one CUDA device: bit-parallel batches, or one block a search."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
-from distbfs.multisearch.base import BITS, KEPT, RunOptions
+from distbfs.multisearch.base import BITS, KEPT
+from distbfs.multisearch.cuda_bits import bytes_beside
 from distbfs.multisearch.cuda_problems import METHODS, DeviceRunner
-from distbfs.multisearch.domain_members import bytes_beside
+from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.numpy_runner import Outputs, kept_value
 from distbfs.multisearch.problem import Problem
-from distbfs.multisearch.runner import ProblemRunner
-from distbfs.multisearch.traversals import DeviceTraversals
+from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import SearchOptions
-from distbfs.partition.part import Part
 from distbfs.partition.share import Share, ShareCounts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.device_opening import where_rows_are
@@ -30,38 +29,39 @@ from distbfs.types import Array, DeviceArray, Ids
 ONE = SearchOptions(engine="xbfs", parents=False)  # of a search from one source
 
 
-class CudaRunner(ProblemRunner):
+class CudaSearcher(WholeSearcher):
     """Runs problems on the current device; methods but "bits" use a block a search."""
 
-    name = "xbfs"
+    engine = "xbfs"
     methods = (BITS, *METHODS)
+    graph: Share
 
-    def __init__(self) -> None:
+    @staticmethod
+    def check() -> None:
+        """Raise DeviceMissing if there is no device."""
         cuda.cupy()
 
-    def prepare(self, part: Part, options: RunOptions | None = None) -> Share:
-        """Copy a whole graph to device memory.
+    def _prepared(self) -> Share:
+        """Copy the graph to device memory.
 
         Columns that do not fit beside its searches go to host memory.
         """
-        engine, limits = XbfsEngine(ONE), options or RunOptions()
+        engine, limits = XbfsEngine(ONE), self.options
 
         def state(share: ShareCounts) -> int:
             return max(bytes_beside(share), engine.search_bytes(share))
 
         room = Room(limits.device_memory, limits.host_memory, state)
-        return graph_of_part(self.name, part, room)
+        graph = graph_of_part(self.engine, self.part, room)
+        self.where = where_rows_are(SoloWorld(), [graph])
+        return graph
 
-    def where(self, graph: Share) -> str:
-        """Describe the rows in host memory; see ``ProblemRunner``."""
-        return where_rows_are(SoloWorld(), [graph])
+    def _searches(self) -> AbstractContextManager[DomainBitSearches]:
+        """Return bit-parallel searches, whose memory is freed afterwards."""
+        return closing(DomainBitSearches(SoloWorld(), [self.graph]))
 
-    def traversals(self, graph: Share) -> AbstractContextManager[DeviceTraversals]:
-        """Return the traversals of a graph; their memory is freed afterwards."""
-        return closing(DeviceTraversals(SoloWorld(), [graph]))
-
-    def _run(
-        self, problem: Problem, graph: Share, sources: Ids, options: RunOptions
+    def _by_functions(
+        self, problem: Problem, sources: Ids
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Run a problem by its CUDA text, with a block for each search."""
         if problem.functions and not problem.cuda:
@@ -69,7 +69,7 @@ class CudaRunner(ProblemRunner):
                 f"problem {problem.name} has no CUDA text; engines openmp and "
                 "reference run its functions"
             )
-        outputs = Outputs(problem, len(sources), graph.n)
+        outputs, graph = Outputs(problem, len(sources), self.n), self.graph
         kept = [s for s in problem.state if s.name in KEPT and s.result]
         own = tuple(s for s in problem.state if s.name not in KEPT)
         pairs = [s.name for s in own if s.per == "pair" and s.result]
@@ -84,7 +84,9 @@ class CudaRunner(ProblemRunner):
                 outputs.values[name][rows] = arrays[name].get()
 
         text = replace(problem, state=own, bits=False)
-        runner = DeviceRunner(text, graph, sources, options, sink, levels=bool(kept))
+        runner = DeviceRunner(
+            text, graph, sources, self.options, sink, levels=bool(kept)
+        )
         for name, array in runner.run().items():
             if name in outputs.values:
                 outputs.values[name][...] = array.get()
@@ -94,11 +96,10 @@ class CudaRunner(ProblemRunner):
             "batches": runner.batches,
         }
 
-    def levels_from(self, graph: Share) -> Callable[[int], DeviceArray]:
-        """Return a function that searches from one vertex; see ``ProblemRunner``."""
-        search = XbfsEngine(ONE).on_graph(graph)
+    def levels_from(self) -> Callable[[int], DeviceArray]:
+        """Return a function that searches from one vertex; see ``Searcher``."""
+        search = XbfsEngine(ONE).on_graph(self.graph)
         return lambda vertex: search.search(vertex).level
 
-    def describe(self) -> dict[str, Any]:
-        """Return the runner's hardware and settings, for reports."""
-        return {"engine": self.name, **cuda.describe()}
+    def _describe(self) -> dict[str, Any]:
+        return {"engine": self.engine, **cuda.describe()}
