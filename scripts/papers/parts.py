@@ -34,7 +34,7 @@ from distbfs.search.session import Session
 from distbfs.types import SUBGRAPHS, Ids, TupleSource
 
 OUTSIDE = "outside"  # what a session does around a search
-SEARCH_CALLS = dict.fromkeys(("work", "advance", "accept"), "queues")
+SEARCH_CALLS = dict.fromkeys(("work", "accept"), "queues")
 EXCHANGE_CALLS = {
     **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
     **dict.fromkeys(("start_normals", "finish_normals"), "normals"),

@@ -38,59 +38,15 @@ if TYPE_CHECKING:
     from distbfs.engines.base import DomainSearch
     from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
     from distbfs.exchange.base import Exchange
-    from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
     from distbfs.search.runners.streamed import StreamedLevels
-    from distbfs.types import Array, Root, Stop, Words, World
+    from distbfs.types import Array, Root, Stop, World
 
     Received = list[list[tuple[int, Array]]]  # of each domain: source rank, items
 
 UNTIMED = nullcontext()
 WIDE = 1 << 62  # more vertices than there are
 NOTHING_SENT: Ids = np.zeros(0, np.int64)
-
-
-class Board:
-    """Collects the offers of this rank's domains in a level (an ``Offer`` for each).
-
-    The domains make their offers in turn. A transfer begins when all of them have made
-    theirs. All ranks transfer normals first, then masks, in whatever order a domain
-    makes its offers.
-    """
-
-    def __init__(self, exchange: Exchange, domains: int) -> None:
-        self._exchange, self._domains = exchange, domains
-        self._bins: list[Bins] = []
-        self._masks: list[Words] = []
-        self.sends = self.reduces = False
-
-    def begin(self, *, sends: bool, reduces: bool) -> None:
-        """Start a level; sends, reduces: whether normals, or masks, may be offered."""
-        self.sends, self.reduces = sends, reduces
-        self._bins, self._masks = [], []
-
-    def normals(self, bins: Bins) -> None:
-        """Offer the vertices that a domain found on other parts."""
-        self._bins.append(bins)
-        if len(self._bins) < self._domains:
-            return
-        if self.sends:
-            self._exchange.start_normals(self._bins)
-        self._start_masks()
-
-    def bits(self, mask: Words) -> None:
-        """Offer the delegates that a domain found."""
-        self._masks.append(mask)
-        self._start_masks()
-
-    def _start_masks(self) -> None:
-        """Start the reduction of masks, once all offers have been made."""
-        # mutant: min(len(self._bins), len(self._masks)) -> len(self._masks)
-        #   : test_steps_of_a_level_once_and_in_order
-        offered = min(len(self._bins), len(self._masks))
-        # mutant: == self._domains -> > 0 : test_steps_of_a_level_once_and_in_order
-        if offered == self._domains and self.reduces:
-            self._exchange.start_masks(self._masks)
 
 
 class BetweenDomains(Runner):
@@ -124,7 +80,6 @@ class BetweenDomains(Runner):
         self._delegates = DelegateNumbers(part.delegates)
         some = self._delegates.count > 0
         self._policy = DirectionPolicy(searches[0].directions, options, delegates=some)
-        self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # last: stop
         self._sums = self._counts[:-1]
         self._nothing: Received = [[] for _ in searches]
@@ -290,8 +245,8 @@ class BetweenDomains(Runner):
             with clock("parents"):
                 self._streamed.wait()
         for search in self._searches:
-            if search.leaves is not None:
-                search.leaves.check()
+            if search.leaves:
+                search.check()
         self._world.doing = ""
         return Found(
             [level for level, _ in results],
@@ -506,8 +461,8 @@ class BetweenDomains(Runner):
         for search, part in zip(self._searches, parts, strict=True):
             own = (owners == part.index) & (delegates < 0)
             some = part.numbers_of(layout.local_of(ids[own]))
-            if search.leaves is not None:
-                some, on = search.leaves.hung(some)
+            if search.leaves:
+                some, on = search.hung(some)
                 hung.append(on)
             numbers.append(some)
         # mutant: self._world.allgather(np.concatenate(hung)) -> [np.concatenate(hung)]
@@ -527,8 +482,11 @@ class BetweenDomains(Runner):
     ) -> list[Sequence[int]]:
         """Run one level; return edge checks and ``extras`` of each domain of this rank.
 
+        The domains take each step in turn. A transfer begins when all of them have made
+        theirs: on all ranks first that of normals, then that of masks.
+
         work: summed over all ranks, so that all agree when there is nothing to exchange
-        counting: whether to count edge checks
+        counting: whether edge checks are counted; else the result is empty
         """
         timed, pulls = self._timed, bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
@@ -539,25 +497,31 @@ class BetweenDomains(Runner):
                     counting=counting,
                     ahead=self._ahead,
                 )
-        exchange, board = self._exchange, self._board
-        board.begin(
-            sends=bool(work.nn) and not pulls,
-            reduces=self._hidden > 0 and bool(work.dd_forward or work.nd_forward),
-        )
+        exchange, searches = self._exchange, self._searches
+        sends = bool(work.nn) and not pulls
+        reduces = self._hidden > 0 and bool(work.dd_forward or work.nd_forward)
         with timed("advance"):
-            checks = [search.advance(choice, board) for search in self._searches]
+            steps: list[Any] = [search.advance(choice) for search in searches]
+            bins = [next(step) for step in steps]
+            if sends:
+                exchange.start_normals(bins)
+            masks = [next(step) for step in steps]
+            if reduces:
+                exchange.start_masks(masks)
+            for step in steps:
+                next(step, None)
         with timed("exchange"):
-            mask = exchange.finish_masks() if board.reduces else None
+            mask = exchange.finish_masks() if reduces else None
             arrived = self._nothing
-            if board.sends:
+            if sends:
                 arrived = self._last_round(exchange.finish_normals(), self._rest)
         if pulls:
             with timed("pull"):
                 arrived = self._last_round(self._answered(), self._answered)
         with timed("accept"):
-            for search, items in zip(self._searches, arrived, strict=True):
+            for search, items in zip(searches, arrived, strict=True):
                 search.accept(mask, items)
-        return checks
+        return [search.checks() for search in searches] if counting else []
 
     def _last_round(self, arrived: Received, again: Callable[[], Received]) -> Received:
         """Exchange items for which boxes had no room; return those of the last round.

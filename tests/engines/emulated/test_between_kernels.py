@@ -217,7 +217,7 @@ def test_records_tell_kinds_and_domains(device, direction):
         engine="xbfs",
         direction=direction,
     )
-    runner._exchange = runner._board._exchange = CountingExchange(
+    runner._exchange = CountingExchange(
         SoloWorld(),
         Placement(parts, 1),
         0,

@@ -1,8 +1,7 @@
 """One device's share of searches between domains: arguments and kernels (between.cu).
 
-``BetweenLevels`` (between.py) leads its levels from the host, ``BetweenSearch``
-(between_stream.py) puts them on a stream, and ``BetweenLoop`` (between_loop.py) runs
-them in one launch.
+``BetweenSearch`` (between.py) leads its levels from the host or puts them on a stream,
+and ``BetweenLoop`` (between_loop.py) runs them in one launch.
 
 Source: Pan, Pearce, Owens 2018, Sections III to V: delegates are sent in masks, and
 targets of outer edges as numbers, each once.
@@ -22,14 +21,9 @@ from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
 from distbfs.device.sources import Variant
 from distbfs.device.structures import structure
+from distbfs.device.take import take
 from distbfs.engines.base import TAIL_COUNTS, Targets, Work
-from distbfs.engines.cuda.xbfs.arrays import (
-    ELSEWHERE,
-    KERNELS,
-    ROWS,
-    ways,
-)
-from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
+from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, KERNELS, ways
 from distbfs.engines.cuda.xbfs.between_params import (
     ASKS,
     COUNTED,
@@ -43,28 +37,23 @@ from distbfs.engines.cuda.xbfs.between_params import (
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, too_deep
 from distbfs.engines.cuda.xbfs.search_table import words_of
-from distbfs.engines.cuda.xbfs.seeds import (
-    BY_QUEUE,
-    begin_at_root,
-    begin_at_set,
-    swap_bitmaps,
-)
-from distbfs.engines.cuda.xbfs.share_search import (
-    ShareSearch,
-    has,
-    tail_counts,
-)
+from distbfs.engines.cuda.xbfs.share_search import BY_QUEUE, ShareSearch, has
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.engines.streamed import first_words
 from distbfs.errors import DistbfsError
 from distbfs.graph.device_graph import ISOLATED, WIDE
 from distbfs.partition.part import mask_words
 from distbfs.partition.share import Outer, Share
-from distbfs.types import Ids, Root
+from distbfs.types import Array, Ids, Root
 
 HEADER, SOURCE = KERNELS / "between.cuh", KERNELS / "between.cu"
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
+HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
+WAITED = (
+    "a device of a domain did not answer another in time; this session cannot search "
+    "any more"
+)
 FAILED = COUNTED.index("failed")
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = [(name, COUNTED.index(name)) for name in Work._fields if name in COUNTED]
@@ -122,8 +111,11 @@ class BetweenShare(ShareSearch):
         self._mask = made["found"]
         self._asking = cp.zeros(2, np.uint32)
         self.mask: Any = self._mask if d else None
-        # which sets arguments of ``arrays``: they are copied next
-        self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
+        self.leaves, several = arrays.searched is not None, part.domain.devices > 1
+        if self.leaves:
+            arrays.take_codes_of(part.domain.devices * part.normals // 32, HELD_CODES)
+        # of the devices that meet when a search ends
+        self._failed = cuda.HostCopy(shared.failed) if several and self.leaves else None
         self.params = structure(HEADER, "Between", ways(part))(
             own=arrays.params,
             **shared.arguments(),
@@ -168,7 +160,7 @@ class BetweenShare(ShareSearch):
         self.take_counters(0)
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch()
-        self.exact["SEVERAL"] = int(part.domain.devices > 1)
+        self.exact["SEVERAL"] = int(several)
         self._kernels: dict[Variant, dict[str, programs.Launch]] = {}
         self._dirty, self.depth = True, 0
         self._load(counting=False)
@@ -278,7 +270,7 @@ class BetweenShare(ShareSearch):
         if isinstance(local, np.ndarray):
             self._begin_at(local, np.asarray(delegate))
         else:
-            begin_at_root(own)
+            self._begin()
             if local is not None:
                 own.root = local
                 own.root_id = self.part.layout.global_of(self.part.index, local)
@@ -286,7 +278,7 @@ class BetweenShare(ShareSearch):
                 p.delegate = delegate
         way = PUSHES if p.rule & PUSHES else ASKS
         p.begins = GOES | (way if several or delegate is None else 0)
-        swap_bitmaps(own)
+        self._swap_bitmaps()
         self.depth = 0
 
     def clean_up(self) -> None:
@@ -300,11 +292,34 @@ class BetweenShare(ShareSearch):
         numbers = self.part.numbers_of(local)
         own = self.part.numbers_at(delegates)
         known = np.concatenate([numbers[numbers < WIDE], own[own >= 0]])
-        lone = np.sort(local[numbers >= self.own.active])  # leaves are in both
-        ids = self.part.layout.global_of(self.part.index, lone)
-        begin_at_set(self.own, known, lone, ids, BY_QUEUE)
-        if self.leaves is not None:
-            self.params.again[:] = self.leaves.among(numbers, delegates)
+        # leaves are in both
+        self._begin(BY_QUEUE, known, local[numbers >= self.own.active])
+        if self.leaves:
+            on = self._hung_on(numbers)
+            others = int(np.isin(on, delegates, invert=True).sum())
+            # mutant: len(on) - others, others -> 0, len(on)
+            #   : test_between_leaves::test_records
+            self.params.again[:] = len(on) - others, others
+
+    def _hung_on(self, numbers: Ids) -> Array:
+        """Return the positions on which leaves among numbers hang by a visible edge."""
+        leaves = numbers[(numbers >= self.own.active) & (numbers < WIDE)]
+        on = take(self.arrays.held["first"], leaves).astype(np.int64)
+        seen: Array = on[on < self.own.bound]
+        return seen
+
+    def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
+        """Return (numbers that are not leaves, delegates of the leaves).
+
+        numbers: int64 [k], as in ``Targets``; no search can reach those of WIDE or
+        more. Delegates are vertex ids, int64, without repeats.
+        """
+        leaf = (numbers >= self.own.active) & (numbers < WIDE)
+        with self.device:
+            on = self._hung_on(numbers)
+        lost = np.full(int(leaf.sum()) - len(on), WIDE, np.int64)
+        ids: Ids = np.unique(self.part.delegates[on])
+        return np.concatenate([numbers[~leaf], lost]), ids
 
     def _aim(self, targets: Targets | None) -> None:
         """Count targets in ``work``."""
@@ -327,18 +342,6 @@ class BetweenShare(ShareSearch):
         if counted[FAILED]:
             raise DistbfsError(WAITED)
         return Work(**{name: counted[at] for name, at in WORK})
-
-    def checks_of(self, counts: Any = None, sent: int = 0) -> list[int]:
-        """Return the last level's outer and inner edge checks, then ``extras``.
-
-        counts: NumPy uint64, this part's counts; None: outer checks are ``sent``
-        """
-        sent = sent if counts is None else int(counts[CHECKED])
-        level = min(self.depth, ROWS - 1)
-        with self.device:
-            inner = self._counts[:, level : level + 1].get().astype(np.int64)
-        tails = tail_counts(inner)
-        return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
     def _take(self, kernel: str, items: Any, needs: int = 0) -> None:
         """Run a kernel on the items that other parts sent.
@@ -387,13 +390,21 @@ class BetweenShare(ShareSearch):
                 main = cuda.cupy().cuda.get_current_stream()
                 # mutant: self.depth -> NO_LIMIT : test_ends
                 self.own.last = self.depth  # leaves have none beyond
-                if self.leaves is not None:
+                if self.leaves:
                     self._run("codes")
                 self._run("end")
                 self.own.last = NO_LIMIT
-                if self.leaves is not None:
-                    self.leaves.ends(main)
+                if self._failed is not None:
+                    self._failed.begin(main)
                 self.results(main.ptr)
                 self._dirty = False
             deep = too_deep(self.arrays.params, self.depth)
             return self._results_of(narrow=not deep)
+
+    def check(self) -> None:
+        """Raise DistbfsError if devices of the domain did not meet in ``finish``.
+
+        Call it when all devices have begun ``finish``; it waits for their end.
+        """
+        if self._failed is not None and self._failed.wait()[0]:
+            raise DistbfsError(WAITED)

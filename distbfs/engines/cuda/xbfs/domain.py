@@ -16,7 +16,6 @@ from distbfs.device.structures import Record, structure
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays, ways
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, one_way, too_deep
-from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
 from distbfs.engines.cuda.xbfs.share_search import (
     BESIDE_AT,
     DONE,
@@ -139,7 +138,7 @@ class MemberSearch(ShareSearch):
         Raises UsageError for a target that is not a vertex.
         """
         self._root, active = root, self.part.domain.active
-        swap_bitmaps(self.own)
+        self._swap_bitmaps()
         self._ask(root, until, stop, active, counted=records)
         self._take_turn()
         self._graph = self.prepare(records=records)

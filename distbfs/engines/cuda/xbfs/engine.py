@@ -16,7 +16,7 @@ from distbfs.device.nvrtc import Wanted
 from distbfs.device.sources import serving
 from distbfs.engines.base import Engine
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
-from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+from distbfs.engines.cuda.xbfs.between import BetweenSearch
 from distbfs.engines.cuda.xbfs.limits import one_way
 from distbfs.engines.cuda.xbfs.memory import (
     member_search_bytes,

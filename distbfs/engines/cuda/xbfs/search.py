@@ -18,7 +18,6 @@ from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.xbfs.limits import one_way, too_deep
 from distbfs.engines.cuda.xbfs.lookups import DeviceLookups, has_hubs
-from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
 from distbfs.engines.cuda.xbfs.share_search import (
     FINISHING,
     STOPPED,
@@ -136,7 +135,7 @@ class FastSearch(ShareSearch):
             if result is not None:
                 return result
         form = self._form(records=records)
-        swap_bitmaps(self.params)
+        self._swap_bitmaps()
         self._count(counted=has(form, "COUNT"), records=records)
         seconds = self._run(form)
         if self._state.phase == FINISHING:  # levels need more than a byte
