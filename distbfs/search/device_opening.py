@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from distbfs.search.holding import Source, held_back, timed
 from distbfs.search.masked_rows import MaskedRows
 from distbfs.search.opening import ON_DEVICES, Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths, WholePaths, WholeRows
-from distbfs.search.runners.clock import ClockedDomains
 from distbfs.search.runners.whole import OnDevice, OnFirst
 from distbfs.search.session import Session
 from distbfs.search.sight import DeviceMasks
@@ -168,9 +166,8 @@ def open_separated(opening: Opening) -> Session:
     if not keep:
         held.device_parts = ()
     held.host_parts = held.host_parts or bringing(opening)
-    timed_by = partial(ClockedDomains, held.devices)
     runner = between_domains(
-        world, searches, choice.exchange, options, placement, timed_by
+        world, searches, choice.exchange, options, placement, held.devices
     )
     why = because(why, runner.why)
     held, about = timed(held, began), engine.describe

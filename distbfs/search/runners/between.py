@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.distinct import distinct
 from distbfs.engines.base import (
     ASKED,
@@ -31,6 +32,7 @@ from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import DirectionPolicy
 from distbfs.search.runners.base import Found, Runner
+from distbfs.search.runners.clock import DeviceClock
 from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
 
@@ -53,6 +55,8 @@ class BetweenDomains(Runner):
     """Runs searches over the domains of this rank together with the other ranks.
 
     placement: placement of the parts on ranks, if ranks share domains
+    devices: the devices of this rank, which time its searches, each once; none for the
+    clock of the host
     why: the reason why a search is not one launch, although the exchange allows it, or
     ""
 
@@ -69,11 +73,14 @@ class BetweenDomains(Runner):
         exchange: Exchange,
         options: SearchOptions,
         placement: Placement | None = None,
+        devices: Sequence[int] = (),
     ) -> None:
         self._world = world
         self._searches: Sequence[DomainSearch] = searches
         self._exchange = exchange
         self._options = options
+        self._devices = sorted(set(devices))
+        self._clock = DeviceClock(self._devices)
         part = searches[0].part
         self._layout = part.layout
         self._placement = placement or Placement(part.layout.parts, world.size)
@@ -187,7 +194,18 @@ class BetweenDomains(Runner):
         if self._streamed is not None:
             self._streamed.forget()
 
-    def search(
+    def search(self, root: Root, **asked: Any) -> Found:
+        """Search from one vertex id, or from several; see ``runners.base.Runner``."""
+        self._clock.begin()
+        with cuda.memory_of("a search") if self._devices else UNTIMED:
+            result = self._search(root, **asked)
+        if self._devices:
+            own = self._clock.end()
+            taken = np.array([own if result.seconds is None else result.seconds])
+            result.seconds = float(self._world.allreduce(taken, "max")[0])
+        return result
+
+    def _search(
         self,
         root: Root,
         *,
@@ -196,7 +214,7 @@ class BetweenDomains(Runner):
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> Found:
-        """Search from one vertex id, or from several (collective).
+        """Search without the time of devices.
 
         parents: False omits parents in this search
         until: the end of the search, equal on all ranks; results have no level beyond
@@ -281,12 +299,15 @@ class BetweenDomains(Runner):
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
-        exchange = self._exchange.name
-        return {"method": "parts", "mode": self.mode, "exchange": exchange}
+        about = {"method": "parts", "mode": self.mode, "exchange": self._exchange.name}
+        uuids = {"uuid": " ".join(cuda.uuids(self._devices))} if self._devices else {}
+        return about | uuids
 
     def close(self) -> None:
-        """Free buffers and pending requests."""
+        """Free buffers and pending requests, and unused memory of devices."""
         self._exchange.close()
+        if self._devices:
+            cuda.release()
 
     def _levels(
         self,
