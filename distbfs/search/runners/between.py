@@ -32,7 +32,6 @@ from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import DirectionPolicy
 from distbfs.search.runners.base import Found, Runner
-from distbfs.search.runners.clock import DeviceClock
 from distbfs.timing import Stopwatch, kept
 from distbfs.types import Ids
 
@@ -80,7 +79,7 @@ class BetweenDomains(Runner):
         self._exchange = exchange
         self._options = options
         self._devices = sorted(set(devices))
-        self._clock = DeviceClock(self._devices)
+        self._clock = cuda.DeviceClock(self._devices) if devices else None
         part = searches[0].part
         self._layout = part.layout
         self._placement = placement or Placement(part.layout.parts, world.size)
@@ -196,13 +195,14 @@ class BetweenDomains(Runner):
 
     def search(self, root: Root, **asked: Any) -> Found:
         """Search from one vertex id, or from several; see ``runners.base.Runner``."""
+        if self._clock is None:
+            return self._search(root, **asked)
         self._clock.begin()
-        with cuda.memory_of("a search") if self._devices else UNTIMED:
+        with cuda.memory_of("a search"):
             result = self._search(root, **asked)
-        if self._devices:
-            own = self._clock.end()
-            taken = np.array([own if result.seconds is None else result.seconds])
-            result.seconds = float(self._world.allreduce(taken, "max")[0])
+        own = self._clock.end()
+        taken = np.array([own if result.seconds is None else result.seconds])
+        result.seconds = float(self._world.allreduce(taken, "max")[0])
         return result
 
     def _search(

@@ -25,7 +25,7 @@ from distbfs.engines.cuda.xbfs.block_memory import (
     tile_bytes,
     window_bytes,
 )
-from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, pull_tails, push_limits
 from distbfs.engines.cuda.xbfs.ranges import (
     parted_bounds,
     range_count,
@@ -61,7 +61,7 @@ PIECE = 128
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 LONGEST_NEAR, MEAN_NEAR = 255, 16  # degrees of graphs that narrow.cuh pushes, at most
-GROWTH = 2  # see ``PushLimits``
+GROWTH = 2  # see ``push_limits``
 ROWS = 1 << 16  # of counters, by level, and of traces
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
@@ -156,7 +156,9 @@ class Arrays:
         if g.tails is not None:
             self._point_at_tails(g.tails, g.in_tails)
         self._overrides = overrides
-        self._make_neighbours()
+        made = self._make("first", "first_id", "column")  # which ``see`` fills
+        if shares:
+            self.params.set(first_id=made["first"])
         self._cuts: tuple[int, int] = (0, 0)
         self.search_trees(together=False)
         self.set_limits(g.m, self.mean_next)
@@ -278,9 +280,8 @@ class Arrays:
 
         active: vertices of all devices that search together
         """
-        limits = PushLimits.of(m, mean_next, pull_share)
-        self.params.mark_edges = limits.mark_edges
-        self.params.pull_edges = limits.pull_edges
+        limits = push_limits(m, mean_next, pull_share)
+        self.params.mark_edges, self.params.pull_edges = limits
         # limits that are given decide alone; with tails, reading them counts more
         forced = {"mark_edges", "pull_edges"} & set(self._overrides)
         self.params.growth = 0 if forced or self.graph.tails is not None else GROWTH
@@ -411,12 +412,6 @@ class Arrays:
         self.squares, most = float(total.get()[0]) + tails, int(longest.get()[0])
         self.longest = max(self.longest, most)
         return hubs, self.squares / max(g.m, 1), max(-(-most // PIECE), 1)
-
-    def _make_neighbours(self) -> None:
-        """Make arrays of first to eighth neighbours; ``see`` fills them."""
-        made = self._make("first", "first_id", "column")
-        if self.params.shares:
-            self.params.set(first_id=made["first"])
 
     def see(self, seen: SeenEdges | None) -> None:
         """Restrict later searches to some edges, whose bits are arguments; None: all.

@@ -32,7 +32,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     BetweenShape,
     box_bounds,
     box_limit,
-    replies_at,
+    reply_words,
 )
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, too_deep
@@ -63,9 +63,12 @@ def _size(name: str) -> int:
     return ctypes.sizeof(structure(HEADER, name))
 
 
-def bitmap(flags: Any) -> Any:
-    """Return flags, CuPy uint8 [32 k], as bits, uint32 [k]."""
-    return cuda.cupy().packbits(flags, bitorder="little").view(np.uint32)
+def bitmap(words: int, places: Any, values: Any = 1) -> Any:
+    """Return a bitmap, CuPy uint32 [words], with values at places, 0 elsewhere."""
+    cp = cuda.cupy()
+    flags = cp.zeros(32 * words, np.uint8)
+    flags[places] = values
+    return cp.packbits(flags, bitorder="little").view(np.uint32)
 
 
 class BetweenShare(ShareSearch):
@@ -89,7 +92,7 @@ class BetweenShare(ShareSearch):
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
         self.box_at = box_bounds(domains, part.index, part.edges_to, owned)
-        self.reply_at = replies_at(self.box_at)
+        self.reply_at = reply_words(self.box_at, np.arange(parts + 1))
         self.most_owned = int(owned.max())
         self.limit = box_limit(parts, domains.most_apart)
         shape = BetweenShape(
@@ -118,7 +121,7 @@ class BetweenShare(ShareSearch):
         self._failed = cuda.HostCopy(shared.failed) if several and self.leaves else None
         self.params = structure(HEADER, "Between", ways(part))(
             own=arrays.params,
-            **shared.arguments(),
+            **shared.arguments,
             **self._outer_edges(),
             locals=part.vertices,
             names=part.ids,
@@ -135,7 +138,7 @@ class BetweenShare(ShareSearch):
             idle=cp.zeros(2, np.uint32),
             filled=cp.zeros(1, np.uint32),
             owned=cp.asarray(part.owned.astype(np.uint32)),
-            is_owned=self._owned_bits(),
+            is_owned=bitmap(part.normals // 32, cp.asarray(part.owned)),
             homes=cp.asarray(domains.homes().astype(np.uint32)),
             sent_words=shape.sent_words,
             edges_to=len(part.outer.columns),
@@ -178,29 +181,6 @@ class BetweenShare(ShareSearch):
             made |= zip(names, (*edges.arrays, starts), strict=True)
         return made
 
-    def _owned_bits(self) -> Any:
-        """Return the numbers of own delegates, a bitmap, uint32 [normals / 32]."""
-        cp = cuda.cupy()
-        flags = cp.zeros(self.part.normals, np.uint8)
-        flags[cp.asarray(self.part.owned)] = 1
-        return bitmap(flags)
-
-    def _leaves(self) -> tuple[Any, Any]:
-        """Count the left-out leaves of each delegate; mark delegates that have some.
-
-        Returns the counts by visible edges, CuPy uint32 [normals], and a bitmap, uint32
-        [normals / 32].
-        """
-        counts = self.arrays.leaves_on(self.part.normals)
-        return counts, bitmap((counts > 0).astype(np.uint8))
-
-    def _rows_with(self, some: Any) -> Any:
-        """Return flags of normal vertices, bool [k], as a bitmap by number, uint32."""
-        cp, p = cuda.cupy(), self.arrays.params
-        flags = cp.zeros(32 * words_of(p.every), np.uint8)
-        flags[self.part.normals : self.part.normals + len(some)] = some
-        return bitmap(flags)
-
     def see(self, view: SeenPart | None) -> None:
         """Restrict later searches to some edges; None means all."""
         with self.device, cuda.memory_of("a masked search"):
@@ -212,7 +192,9 @@ class BetweenShare(ShareSearch):
 
     def _show(self, outer: SeenEdges | None) -> None:
         """Set the visible outer edges, None for all, and leaves by inner ones."""
-        leaves, has_leaves = self._leaves()
+        normals = self.part.normals
+        leaves = self.arrays.leaves_on(normals)  # of each delegate, [normals]
+        has_leaves = bitmap(normals // 32, slice(normals), leaves > 0)
         self.params.set(leaves=leaves, has_leaves=has_leaves)
         self._show_side("", self.part.outer, outer)
         if self.part.incoming is not None:
@@ -223,7 +205,9 @@ class BetweenShare(ShareSearch):
         """Set the visible ones of a set of outer edges, None for all."""
         cp, bits = cuda.cupy(), None if seen is None else seen.bits
         ends = cp.diff(outer.offsets) if seen is None else seen.ends
-        some, count = self._rows_with(ends > 0), cp.count_nonzero(ends)
+        first, count = self.part.normals, cp.count_nonzero(ends)
+        rows = slice(first, first + len(ends))  # of normal vertices
+        some = bitmap(words_of(self.arrays.params.every), rows, ends > 0)
         self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
         self._asking[0] = count  # of edges in, which come last
 

@@ -82,7 +82,7 @@ class MemberSearch(ShareSearch):
         self.params = structure(HEADER, "Member", ways(self.graph))(
             own=self.arrays.params,
             device=self._kept.data.ptr + BESIDE_AT,
-            **self.shared.arguments(),
+            **self.shared.arguments,
         )
         self.own: Record = self.params.own
         self.arrays.move(self.own)

@@ -28,7 +28,6 @@ from distbfs.engines.cuda.xbfs.search_table import LISTS
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
-from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.share import Share, ShareCounts, whole_counts
 from distbfs.plan import pull_shares
@@ -80,11 +79,6 @@ class XbfsEngine(Engine):
 
     def on_graph(self, graph: Share) -> FastSearch:
         """Prepare the searches of a graph in device memory."""
-        if graph.n > MAX_VERTICES:
-            raise UsageError(
-                f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
-                "engine"
-            )
         o = self.options
         if o.stepwise:
             raise UsageError(

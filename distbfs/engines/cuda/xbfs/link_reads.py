@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.limits import PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import pull_tails, push_limits
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import pull_shares
 from distbfs.plan.search_time import LinkReads
@@ -93,7 +93,8 @@ class _Rows(InnerGraph):
         self._active = float(self.held.sum())
         self._m = int(self.held @ self.lengths)
         mean_next = float(self.held @ self.lengths**2) / max(self._m, 1)
-        self._limits = PushLimits.of(self._m, mean_next, pull_shares.DEVICE)
+        limits = push_limits(self._m, mean_next, pull_shares.DEVICE)
+        self._mark_edges, self._pull_edges = limits
         self._pull_tails = pull_tails(self._m, kept)
 
     def search(self, root: float, draw: np.random.Generator) -> Floats:
@@ -115,7 +116,7 @@ class _Rows(InnerGraph):
             pulling = pulling or self._pulls_at_once(frontier)
             if not pulling:
                 total += frontier.reads
-                pulling = frontier.edges >= self._limits.mark_edges
+                pulling = frontier.edges >= self._mark_edges
                 continue
             left = self.counts * q[t - 1] ** self.degrees
             total += self._pull(q, t, left)
@@ -148,7 +149,7 @@ class _Rows(InnerGraph):
     def _pulls_at_once(self, x: _Frontier) -> bool:
         """Return whether a frontier is pulled without a push, as in ``rows.cuh``."""
         beyond = x.edges - x.vertices * self._kept
-        return beyond >= self._pull_tails or x.edges >= self._limits.pull_edges
+        return beyond >= self._pull_tails or x.edges >= self._pull_edges
 
     def _pull(self, q: Floats, t: int, left: Floats) -> Floats:
         """Return (columns, lines, visits of tails) of a pull of level t."""

@@ -39,7 +39,7 @@ class FastSearch(ShareSearch):
     levels
     direction: "push" or "pull" takes one direction at all levels
     overrides: values for arguments of the kernel, for measurements and tests:
-        mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
+        mark_edges, pull_edges (see ``push_limits``), tile (4 or 8), hub_words
 
     Raises UsageError if the direction does not fit, ResourceError if device memory is
     short.

@@ -56,6 +56,7 @@ class SharedMemory:
     share: the rows of the device, which ``arrays`` are for
     coded: how many numbers of each device have levels that others look up for their
     leaves, if leaves are left out
+    arguments: the members of ``Member`` except ``own`` and ``device``
     """
 
     def __init__(self, arrays: Arrays, share: Share, coded: int) -> None:
@@ -64,7 +65,7 @@ class SharedMemory:
         self.devices, self.granules = share.domain.devices, share.domain.granules
         self._coded = coded if arrays.searched is not None else 0
         self.memory: Any = None
-        self._arguments: dict[str, Any] = {"patience": PATIENCE}
+        self.arguments: dict[str, Any] = {"patience": PATIENCE}
 
     def facts(self) -> Array:
         """Return the counts to sum over all devices, then the longest row, float64."""
@@ -138,8 +139,7 @@ class SharedMemory:
             self.arrays.take_codes(memory.data.ptr + begins["code"], words)
             # levels of pushed vertices, which other devices read
             params.set(direct=memory.data.ptr + begins["direct"])
-        self._arguments = {
-            **self._arguments,
+        self.arguments |= {
             **{name: (bases + at).tolist() for name, at in begins.items()},
             "magic": -(-(1 << 32) // devices),
             "active_all": devices * (self.arrays.searched or 0) or domain.active,
@@ -149,10 +149,6 @@ class SharedMemory:
             "room": self.granules * GRANULE,
             "longest": min(int(facts[2]), 0xFFFFFFFF),
         }
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the members of ``Member`` except ``own`` and ``device``."""
-        return self._arguments
 
 
 def connect_devices(
