@@ -187,32 +187,29 @@ class DeviceClock:
     """Events around the work of devices of this process."""
 
     def __init__(self, devices: Sequence[int]) -> None:
-        self._events: list[tuple[Any, list[Any]]] = []
-        for device in devices:
-            with (here := cupy().cuda.Device(device)):
-                pair = [cupy().cuda.Event() for _ in range(2)]
-            self._events.append((here, pair))
+        self._devices = [cupy().cuda.Device(device) for device in devices]
+        self._begins: list[Any] = []
 
     def begin(self) -> None:
         """Wait for pending work, then record the start on each device."""
-        for device, _ in self._events:
-            with device:
-                cupy().cuda.get_current_stream().synchronize()
-        self._record(0)
+        for event in self._events():
+            event.synchronize()
+        self._begins = self._events()
 
     def end(self) -> float:
         """Record the end, wait for it, and return the seconds of the slowest device."""
-        self._record(1)
-        for _, pair in self._events:
-            pair[1].synchronize()
-        elapsed = cupy().cuda.get_elapsed_time
-        return max((elapsed(*pair) for _, pair in self._events), default=0.0) * 1e-3
+        ends = self._events()
+        for event in ends:
+            event.synchronize()
+        return max(map(cupy().cuda.get_elapsed_time, self._begins, ends)) * 1e-3
 
-    def _record(self, which: int) -> None:
-        """Record an event of each device's pair on its current stream."""
-        for device, pair in self._events:
+    def _events(self) -> list[Any]:
+        """Record an event on each device's current stream."""
+        events = []
+        for device in self._devices:
             with device:
-                pair[which].record(cupy().cuda.get_current_stream())
+                events.append(cupy().cuda.get_current_stream().record())
+        return events
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:

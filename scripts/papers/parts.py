@@ -105,9 +105,9 @@ class Ledger:
                 self._watch(search, name, part, begins=not k and name == "work")
             self._watch(search, "visit", "")  # of the subgraph that it is given
         for name, part in EXCHANGE_CALLS.items():
-            self._watch(runner._exchange, name, part)
+            self._watch(runner.exchange, name, part)
         for name in LOCAL_CALLS:
-            self._watch(runner._exchange, name, "local")
+            self._watch(runner.exchange, name, "local")
         self._watch(runner, "_complete_parents", "parents")
         self._watch(runner, "search", "rest")
 

@@ -223,7 +223,7 @@ def test_steps_of_a_level_once_and_in_order(engine, name):
             ("start normals", "finish normals"),
             ("start masks", "finish masks"),
         }
-        seen, calls = [], runner._exchange.calls
+        seen, calls = [], runner.exchange.calls
         while calls:
             match = [x for x in legal if tuple(calls[: len(x)]) == x]
             seen.append(max(match, key=len))

@@ -76,7 +76,7 @@ class BetweenDomains(Runner):
     ) -> None:
         self._world = world
         self._searches: Sequence[DomainSearch] = searches
-        self._exchange = exchange
+        self.exchange = exchange
         self._options = options
         self._devices = sorted(set(devices))
         self._clock = cuda.DeviceClock(self._devices) if devices else None
@@ -103,11 +103,6 @@ class BetweenDomains(Runner):
             self._stream()
 
     @property
-    def exchange(self) -> Exchange:
-        """The exchange between the domains."""
-        return self._exchange
-
-    @property
     def captures(self) -> bool:
         """Whether the first search captures launches for the later ones."""
         return self._streamed is not None
@@ -118,7 +113,7 @@ class BetweenDomains(Runner):
         They require a device for each part, and not too many parts. This connects the
         devices, which takes seconds.
         """
-        streamed = self._searches[0].streamed and self._exchange.streamed
+        streamed = self._searches[0].streamed and self.exchange.streamed
         streamed = streamed and has_streams(self._placement)
         if self._streamed is not None or not streamed:
             return
@@ -127,7 +122,7 @@ class BetweenDomains(Runner):
         )
 
         searches: Sequence[Any] = self._searches
-        streams = self._exchange.streams([int(search.device) for search in searches])
+        streams = self.exchange.streams([int(search.device) for search in searches])
         domains = self._placement.domains
         self._streamed = StreamedLevels(searches, streams, domains, self._policy)
 
@@ -143,7 +138,7 @@ class BetweenDomains(Runner):
         ranks = self._placement.rank_of(np.arange(self._placement.parts))
         more = ranks, self._policy.forced, self._policy.share
         try:
-            return search.loop(self._exchange.memory(), self._world, *more), ""
+            return search.loop(self.exchange.memory(), self._world, *more), ""
         except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
@@ -168,7 +163,7 @@ class BetweenDomains(Runner):
 
     def _ask_parents(self, turn: int) -> None:
         """Ask the parts that found delegates which their owner did not find."""
-        searches, exchange = self._searches, self._exchange
+        searches, exchange = self._searches, self.exchange
         with exchange.traffic.of("parents"):
             exchange.start_normals([x.ask_parents(turn) for x in searches])
             asked = zip(searches, exchange.finish_normals(), strict=True)
@@ -181,7 +176,7 @@ class BetweenDomains(Runner):
         """Give all parts the largest parents that any of them knows (collective)."""
         largest = np.maximum.reduce([x.delegate_parents() for x in self._searches])
         if self._world.size > 1:
-            self._exchange.traffic.count(largest.nbytes, "parents")
+            self.exchange.traffic.count(largest.nbytes, "parents")
         largest = self._world.allreduce(largest, "max")
         for search in self._searches:
             search.take_delegate_parents(largest)
@@ -223,7 +218,7 @@ class BetweenDomains(Runner):
         True on one, all ranks raise SearchStopped
         """
         until = until.beyond(root, self._layout.n)
-        clock, before = Stopwatch(self.trace), self._exchange.traffic.total("parents")
+        clock, before = Stopwatch(self.trace), self.exchange.traffic.total("parents")
         parents = parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
         every = records or self.trace is not None
@@ -253,7 +248,7 @@ class BetweenDomains(Runner):
             with clock("parents"):
                 self._complete_parents()
             if log:
-                sent, messages = self._exchange.traffic.total("parents")
+                sent, messages = self.exchange.traffic.total("parents")
                 # mutant: sent - before[0] -> 0 : test_records_of_what_is_sent
                 log[-1]["bytes_sent"]["parents"] += sent - before[0]
                 log[-1]["messages_sent"]["parents"] += messages - before[1]
@@ -281,7 +276,7 @@ class BetweenDomains(Runner):
 
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
-        traffic, search = self._exchange.traffic, self._searches[0]
+        traffic, search = self.exchange.traffic, self._searches[0]
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
@@ -299,13 +294,13 @@ class BetweenDomains(Runner):
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
-        about = {"method": "parts", "mode": self.mode, "exchange": self._exchange.name}
+        about = {"method": "parts", "mode": self.mode, "exchange": self.exchange.name}
         uuids = {"uuid": " ".join(cuda.uuids(self._devices))} if self._devices else {}
         return about | uuids
 
     def close(self) -> None:
         """Free buffers and pending requests, and unused memory of devices."""
-        self._exchange.close()
+        self.exchange.close()
         if self._devices:
             cuda.release()
 
@@ -330,7 +325,7 @@ class BetweenDomains(Runner):
         visits, extras = self._searches[0].visits, self._searches[0].extras
         levels = 0
         before: dict[str, float] = {}
-        traffic, sent = self._exchange.traffic, NOTHING_SENT
+        traffic, sent = self.exchange.traffic, NOTHING_SENT
         while True:
             world.doing = f"level {levels}"
             if log is not None:
@@ -518,7 +513,7 @@ class BetweenDomains(Runner):
                     counting=counting,
                     ahead=self._ahead,
                 )
-        exchange, searches = self._exchange, self._searches
+        exchange, searches = self.exchange, self._searches
         sends = bool(work.nn) and not pulls
         reduces = self._hidden > 0 and bool(work.dd_forward or work.nd_forward)
         with timed("advance"):
@@ -560,12 +555,12 @@ class BetweenDomains(Runner):
 
     def _rest(self) -> Received:
         """Send items that have not fitted; return those that each domain received."""
-        self._exchange.start_normals([search.rest() for search in self._searches])
-        return self._exchange.finish_normals()
+        self.exchange.start_normals([search.rest() for search in self._searches])
+        return self.exchange.finish_normals()
 
     def _answered(self) -> Received:
         """Exchange questions and answers; return those that each domain received."""
-        searches, exchange = self._searches, self._exchange
+        searches, exchange = self._searches, self.exchange
         with exchange.traffic.of("questions"):
             exchange.start_normals([search.questions() for search in searches])
             asked = exchange.finish_normals()

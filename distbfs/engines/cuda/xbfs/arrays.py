@@ -89,6 +89,7 @@ class Arrays:
         ``search_trees``
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
+    shape: sizes of the arrays
     levels: if false, only parents are wanted; see ``want_levels``
     level: CuPy int8 (or None), wide (None until ``widen``), parent (or None): int32 or
         int64, -1 = unreached, as the search writes them
@@ -117,7 +118,7 @@ class Arrays:
         self._module = programs.Module(KERNELS / "prepare.cu")
         hubs, self.mean_next, pieces = self._degrees(g.domain.lanes)
         self._trees = g.trees if pruned else None
-        self._shape = SearchShape(
+        self.shape = SearchShape(
             g.n,
             g.active,
             self.grid,
@@ -129,7 +130,7 @@ class Arrays:
             wide_ids=shares > 0,
             hubs=hubs,
         )
-        self._words = words = self._shape.words
+        self._words = words = self.shape.words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
         hub_words = hub_words_of(shared, words if g.whole else g.slots // 32)
@@ -139,13 +140,13 @@ class Arrays:
             g,
             ways(g),
             vertices=self.names,
-            stride=self._shape.stride,
+            stride=self.shape.stride,
             every=g.active,
             hubs=hubs,
             pieces=pieces,
             hub_words=hub_words,
-            blocks=self._shape.blocks,
-            block_ids=self._shape.block_ids,
+            blocks=self.shape.blocks,
+            block_ids=self.shape.block_ids,
             shares=shares,
             parents=parents,
             rows=ROWS,
@@ -226,11 +227,6 @@ class Arrays:
         if not self.params.code:
             self._make("code", code=words)
         self.params.coded = min(words, held)
-
-    @property
-    def room(self) -> int:
-        """Number of vertices that arrays of found vertices have room for."""
-        return self._shape.room
 
     def clear(self) -> None:
         """Clear the bitmaps of searches."""
@@ -375,8 +371,8 @@ class Arrays:
         make: as in ``allocate``; changed: fields of the shape that are known now
         """
         if changed:
-            self._shape = replace(self._shape, **changed)
-        table = self._shape.table
+            self.shape = replace(self.shape, **changed)
+        table = self.shape.table
         made = allocate({x: table[x] for x in names if x in table}, make)
         self.params.set(**made)
         return made
@@ -488,7 +484,7 @@ class Arrays:
         forced, p.window_words = self._overrides.get("window_words"), 0
         if self.offset != "u32" or g.tails is not None:
             return
-        later = zip(held["column"], self._shape.listed, strict=True)
+        later = zip(held["column"], self.shape.listed, strict=True)
         columns = [(held["first"], g.active), *later]
         room, starts = place_windows(columns, self._words, p.hub_words, forced)
         p.window_words = room
@@ -604,7 +600,7 @@ class Arrays:
             "hub_queue",
             "said",
         )
-        if self._shape.parents and not self._shape.in_ids:
+        if self.shape.parents and not self.shape.in_ids:
             self.parent = made["parent"].view(np.int32)
             self.params.set(parent_out=self.parent)
         self._make_results("level_out", "level_wide", "parent_out")

@@ -137,9 +137,9 @@ class MemberSearch(ShareSearch):
         stop: called in ``wait``; if it returns True, all parts end at the same level
         Raises UsageError for a target that is not a vertex.
         """
-        self._root, active = root, self.part.domain.active
+        self._root = root
         self._swap_bitmaps()
-        self._ask(root, until, stop, active, counted=records)
+        self._ask(root, until, stop, counted=records)
         self._take_turn()
         self._graph = self.prepare(records=records)
         self._graph.set_arguments()

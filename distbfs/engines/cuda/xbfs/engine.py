@@ -34,7 +34,6 @@ from distbfs.plan import pull_shares
 from distbfs.store import cuda_files
 from distbfs.types import World
 
-METHODS = ("fast",)
 FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 
 
@@ -71,7 +70,7 @@ class XbfsEngine(Engine):
     """Has directions auto, push and pull; internal_ids; between domains, stepwise."""
 
     name = "xbfs"
-    methods = METHODS
+    methods = ("fast",)
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     on_device = whole_graphs = domains = sets = masks = directed = True

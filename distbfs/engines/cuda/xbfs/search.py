@@ -129,7 +129,16 @@ class FastSearch(ShareSearch):
 
         Raises UsageError for a root or a target that is not a vertex, SearchStopped.
         """
-        self._prepare(root, until, stop, counted=records)
+        n = self.graph.n
+        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
+        for one in ends:
+            if not 0 <= one < n:
+                raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
+        self._ask(root, until, stop, counted=records)
+        if self._results_taken:
+            self.arrays.renew()
+            self._written.clear()
+            self._results_taken = False
         if self._cluster is not None and not (records or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
@@ -145,7 +154,11 @@ class FastSearch(ShareSearch):
             raise SearchStopped(f"the search was stopped at level {depth}")
         if too_deep(self.params, depth) and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
-        result = self._result(depth, seconds)
+        narrow = not too_deep(self.params, depth)
+        level, parent = self._results_of(narrow=narrow)
+        result = WholeResult(level, parent, self._levels_here(depth), seconds)
+        if self.in_ids and narrow and self._cluster is None:
+            result.give = self._give
         if records:
             # a last push may have found nothing
             levels = max(result.levels, *(1 + step[1] for step in self.steps()))
@@ -164,36 +177,12 @@ class FastSearch(ShareSearch):
         level, parent = self._results_of(narrow=False)
         return WholeResult(level, parent, depth + 1, seconds)
 
-    def _prepare(
-        self, root: Root, until: Until, stop: Stop | None, *, counted: bool = False
-    ) -> None:
-        """Check the roots, and set what a search is asked for; see ``_ask``."""
-        n = self.graph.n
-        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
-        for one in ends:
-            if not 0 <= one < n:
-                raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
-        self._ask(root, until, stop, self.graph.active, counted=counted)
-        if self._results_taken:
-            self.arrays.renew()
-            self._written.clear()
-            self._results_taken = False
-
     def _run(self, form: Variant) -> float:
         """Launch once; return the seconds."""
         self._take_turn()
         then = None if has(form, "AT_ONCE") else self._results
         launch = self._launch(form)
         return launch.timed(then=then, back=self._back, word=self._word)
-
-    def _result(self, depth: int, seconds: float) -> WholeResult:
-        narrow = not too_deep(self.params, depth)
-        level, parent = self._results_of(narrow=narrow)
-        levels = self._levels_here(depth)
-        result = WholeResult(level, parent, levels, seconds)
-        if self.in_ids and narrow and self._cluster is None:
-            result.give = self._give
-        return result
 
     def _give(self) -> None:
         """Hand the arrays of results over to the caller."""

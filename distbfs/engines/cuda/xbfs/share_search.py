@@ -212,12 +212,11 @@ class ShareSearch:
             self._reset()
 
     def _ask(
-        self, root: Root, until: Until, stop: Stop | None, active: int, *, counted: bool
+        self, root: Root, until: Until, stop: Stop | None, *, counted: bool
     ) -> None:
         """Set the roots, the end, the results, and the word that can stop a search.
 
-        active: number of vertices of all devices; counted: whether the vertices of each
-        level are counted
+        counted: whether the vertices of each level are counted
 
         Raises UsageError for a target that is not a vertex.
         """
@@ -236,7 +235,8 @@ class ShareSearch:
             local = self._owned(root)
             numbers = self.graph.local_numbers(local)
             has = numbers != ISOLATED
-            fits = p.push_only or len(root) <= max(BLOCK_EDGES, active // QUEUE_SHARE)
+            most = max(BLOCK_EDGES, self.graph.domain.active // QUEUE_SHARE)
+            fits = p.push_only or len(root) <= most
             self._begin(BY_QUEUE if fits else BY_PULL, numbers[has], local[~has])
         else:
             mine = layout.part_of(root) == self.index

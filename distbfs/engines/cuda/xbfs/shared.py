@@ -83,11 +83,6 @@ class SharedMemory:
         out[: len(weights)] = weights[: len(out)]
         return out.reshape(-1, WORDS).sum(axis=1)
 
-    @property
-    def all_words(self) -> int:
-        """Words of a bitmap of all positions."""
-        return self.granules * self.devices * WORDS
-
     def _places(self, ranges: int) -> tuple[dict[str, int], int]:
         """Return the offsets of shared arrays, equal on all devices, and the bytes."""
         table = shared_table(
@@ -95,7 +90,7 @@ class SharedMemory:
             self.granules,
             ranges,
             self._coded,
-            direct=self.arrays.room if self._coded else 0,
+            direct=self.arrays.shape.room if self._coded else 0,
         )
         return places(table, LINE)  # "direct" alone differs between devices
 
@@ -145,7 +140,7 @@ class SharedMemory:
             "active_all": devices * (self.arrays.searched or 0) or domain.active,
             "parts": devices,
             "index": self.index,
-            "all_words": self.all_words,
+            "all_words": self.granules * devices * WORDS,
             "room": self.granules * GRANULE,
             "longest": min(int(facts[2]), 0xFFFFFFFF),
         }
