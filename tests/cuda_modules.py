@@ -9,7 +9,7 @@ NAMES = r"cuda(_\w+)?|\w+_cuda|nccl(_\w+)?|nv(ml|rtc|shmem)|peers|peer_memory|sy
 PLACES = (
     r"device\.(gate|host_memory|programs|stop_word|take|timed_graph)",
     r"search\.(device_\w+|domain|shared_tuples)",
-    r"search\.runners\.(clock|replays|seat|streamed)",
+    r"search\.runners\.(replays|seat|streamed)",
     r"multisearch\.(domain_\w+|outer_bits)",
     r"benchmark\.device_validation",
     r"validation\.between",

@@ -183,6 +183,35 @@ class HostCopy:
         return self.pinned
 
 
+class DeviceClock:
+    """Events around the work of devices of this process."""
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        self._devices = [cupy().cuda.Device(device) for device in devices]
+        self._begins: list[Any] = []
+
+    def begin(self) -> None:
+        """Wait for pending work, then record the start on each device."""
+        for event in self._events():
+            event.synchronize()
+        self._begins = self._events()
+
+    def end(self) -> float:
+        """Record the end, wait for it, and return the seconds of the slowest device."""
+        ends = self._events()
+        for event in ends:
+            event.synchronize()
+        return max(map(cupy().cuda.get_elapsed_time, self._begins, ends)) * 1e-3
+
+    def _events(self) -> list[Any]:
+        """Record an event on each device's current stream."""
+        events = []
+        for device in self._devices:
+            with device:
+                events.append(cupy().cuda.get_current_stream().record())
+        return events
+
+
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
     """Return the functions that begin and end an NVTX range of the calling thread."""
     cupy()

@@ -10,7 +10,7 @@ only the methods that these abilities require.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -257,60 +257,27 @@ INNER = "inner"  # edges inside a part; dd_forward, dd_u: prices of push and pul
 OUTER = "outer"  # edges that leave a part, in both directions
 
 
-class Offer(Protocol):
-    """Receives a domain's outgoing data, each kind once per level, when ready."""
-
-    def normals(self, bins: Bins) -> None:
-        """Offer the vertices that nn found on other parts, after the visit of nn.
-
-        An item is uint64: its upper 32 bits are a number in the receiving part, the
-        lower 32 bits stand for the parent. The arrays stay unchanged until ``accept``.
-        """
-
-    def bits(self, mask: Words) -> None:
-        """Offer the delegates that dd and nd found, uint64 [ceil(d/64)].
-
-        The array stays unchanged until ``accept``.
-        """
-
-
 OWN = "own"  # each part finds the parents of its vertices
 ASKED = "asked"  # a part asks others for the parents of delegates that only they found
 LARGEST = "largest"  # all parts report parents of delegates; the largest id is taken
-
-
-class LeftOut(Protocol):
-    """Normal vertices whose only edge leads to a delegate; searches leave them out.
-
-    They get level and parent in ``DomainSearch.finish``.
-    """
-
-    def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
-        """Return (numbers that are not leaves, delegates of the leaves).
-
-        numbers: int64 [k], as in ``Targets``. The delegates are vertex ids, int64, each
-        once.
-        """
-
-    def check(self) -> None:
-        """Raise DistbfsError if ``finish`` failed; call it once all have finished."""
 
 
 class DomainSearch(Protocol):
     """The search of one domain of several, level by level; every call is local.
 
     A level consists of ``work``, ``advance``, ``accept``, in this order, even if this
-    domain has no work. What else is called depends on the attributes:
+    domain has no work, and of ``checks`` if edge checks are counted. What else is
+    called depends on the attributes:
 
     part: the part of the domain
     directions: the subgraphs whose direction is chosen between levels; the engine may
     choose those of other subgraphs itself. If OUTER is among them, edges to other
-    domains are pushed or pulled: when they are pulled, ``advance`` offers no normals,
+    domains are pushed or pulled: when they are pulled, ``advance`` yields no normals,
     the ``questions`` of all domains are exchanged, then their ``answers``, which are
     passed to ``accept``.
-    visits: names of the edge checks that ``advance`` returns; the first visit sends
-    vertices to other domains
-    extras: names of the further counts that ``advance`` returns after these
+    visits: names of the edge checks of a level; the first visit sends vertices to other
+    domains
+    extras: names of the further counts that ``checks`` returns after these
     parents: who finds the parents of delegates, one of OWN, ASKED and LARGEST
     streamed: whether levels may run on streams, see ``engines.streamed``
     in_rounds: whether boxes for others may have less room than a level needs; equal on
@@ -318,7 +285,8 @@ class DomainSearch(Protocol):
     domain has ``more``: after a push, those of ``rest``; after a pull, further
     ``questions``. ``take`` receives the items of each round except the last,
     ``accept`` those of the last.
-    leaves: the vertices that it leaves out, None if it searches all
+    leaves: whether it leaves out normal vertices whose only edge leads to a delegate;
+    they get level and parent in ``finish``
     """
 
     part: Any
@@ -328,7 +296,7 @@ class DomainSearch(Protocol):
     parents: str
     streamed: bool
     in_rounds: bool
-    leaves: LeftOut | None
+    leaves: bool
 
     def see(self, part: Any) -> None:
         """Restrict later searches to the edges that a view shows (``masks``).
@@ -349,7 +317,7 @@ class DomainSearch(Protocol):
         local: the root's local id if it is a normal vertex of this part
         delegate: the root's delegate number if it is a delegate (the same on all parts)
         For a set of roots, both are arrays, possibly empty.
-        counting: whether to count edge checks; otherwise ``advance`` may return 0
+        counting: whether to count edge checks
         targets: vertices that ``work`` counts until they are reached
         """
 
@@ -359,19 +327,29 @@ class DomainSearch(Protocol):
         Returns the counts of ``Work``, int64 [COUNTS], valid until the next call.
         """
 
-    def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
-        """Run a level inside the domain; offer outgoing data as it becomes ready.
+    def advance(self, choice: Choice) -> Iterator[Bins | Words]:
+        """Run a level inside the domain; yield outgoing data as it becomes ready.
 
-        choice: the direction of each subgraph in ``directions``. Returns the edge
-        checks of each of ``visits``.
+        First the vertices that nn found on other parts, as ``Bins``: an item is uint64,
+        its upper 32 bits are a number in the receiving part, the lower 32 bits stand
+        for the parent. Then the delegates that dd and nd found, uint64 [ceil(d/64)].
+        The arrays stay unchanged until ``accept``.
+
+        choice: the direction of each subgraph in ``directions``
+        """
+
+    def checks(self) -> Sequence[int]:
+        """Return the edge checks of each of ``visits``, and ``extras``, of a level.
+
+        Call it after ``accept``, and only if the search counts.
         """
 
     def accept(self, bits: Words | None, items: Sequence[tuple[int, Array]]) -> None:
         """Merge what all parts found into the frontier of the next level.
 
         bits: delegates that any part found, uint64 [ceil(d/64)], None if there are none
-        items: (source rank, items as in ``Offer.normals``) for this part; in a pull of
-        edges to other domains, the answers to its questions
+        items: (source rank, items as in ``advance``) for this part; in a pull of edges
+        to other domains, the answers to its questions
         """
 
     def finish(self) -> tuple[Array, Array | None]:
@@ -379,6 +357,16 @@ class DomainSearch(Protocol):
 
         Both are by local id, -1 = unreached; parents are vertex ids, int32 or int64.
         The arrays are valid until the next search.
+        """
+
+    def check(self) -> None:
+        """Raise DistbfsError if ``finish`` failed (``leaves``), once all have ended."""
+
+    def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
+        """Return (numbers that are not left out, delegates of the ``leaves``).
+
+        numbers: int64 [k], as in ``Targets``. The delegates are vertex ids, int64, each
+        once.
         """
 
     def questions(self) -> Bins:
@@ -394,7 +382,7 @@ class DomainSearch(Protocol):
         """Return whether more must be sent; call it when a round has arrived."""
 
     def rest(self) -> Bins:
-        """Return pushed vertices that have not fitted yet, as in ``Offer.normals``."""
+        """Return pushed vertices that have not fitted yet, as in ``advance``."""
 
     def take(self, items: Sequence[tuple[int, Array]]) -> None:
         """Merge the items received in a round, as in ``accept``."""

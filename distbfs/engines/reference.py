@@ -8,7 +8,7 @@ against it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,6 @@ from distbfs.engines.base import (
     LARGEST,
     Engine,
     LevelRecord,
-    Offer,
     Query,
     Targets,
     WholeResult,
@@ -191,8 +190,7 @@ class ReferencePart:
     """
 
     parents = LARGEST
-    streamed = in_rounds = False
-    leaves = None
+    streamed = in_rounds = leaves = False
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 
@@ -258,14 +256,18 @@ class ReferencePart:
         delegates = ~self._d.visited[self._targets.delegates]
         return int(normals.sum() + delegates.sum())
 
-    def advance(self, choice: Choice, offer: Offer) -> tuple[int, int, int, int]:
+    def advance(self, choice: Choice) -> Iterator[Bins | Words]:
         """Run a level: nn, then dd and nd, then dn."""
         nn, bins = self._visit_nn()
-        offer.normals(bins)
+        yield bins
         dd = self._visit("dd", choice["dd"])
         nd = self._visit("nd", choice["nd"])
-        offer.bits(mask_of(np.flatnonzero(self._d.new), self.part.delegate_count))
-        return nn, nd, self._visit("dn", choice["dn"]), dd
+        yield mask_of(np.flatnonzero(self._d.new), self.part.delegate_count)
+        self._checks = nn, nd, self._visit("dn", choice["dn"]), dd
+
+    def checks(self) -> tuple[int, int, int, int]:
+        """Return the edge checks of the last level by subgraph."""
+        return self._checks
 
     def _visit_nn(self) -> tuple[int, Bins]:
         """Push the frontier's nn edges; return edge checks and bins for other parts."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from distbfs.engines.base import Work
 
 if TYPE_CHECKING:
-    from distbfs.partition.layout import Domains, Placement
+    from distbfs.partition.layout import Placement
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
@@ -17,11 +17,6 @@ LEAST_FIRST = 64  # and for one
 def streams_serve(parts: int) -> bool:
     """Return whether levels of ``parts`` parts may run on streams."""
     return 1 < parts <= MOST_STREAMED
-
-
-def several(domains: Domains) -> bool:
-    """Return whether a domain has several devices, which meet within levels."""
-    return max(domains.sizes) > 1
 
 
 def has_streams(placement: Placement) -> bool:

@@ -35,8 +35,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
+from distbfs.options import check_choice
 from distbfs.plan.search_work import SearchWork, expected_work
 from distbfs.plan.threshold import ThresholdCost, weigh_thresholds
 
@@ -251,8 +251,7 @@ def load_constants(path: Path = FITTED) -> dict[str, Any]:
 def device_of(name: str, constants: Mapping[str, Any] | None = None) -> DeviceConstants:
     """Return the constants of a device; UsageError for an unknown name."""
     every = (constants or load_constants())["devices"]
-    if name not in every:
-        raise UsageError(f"GPU '{name}'; allowed: {', '.join(every)}")
+    check_choice("GPU", name, tuple(every))
     values = {x: Constant(**every[name][x]) for x in DEVICE_CONSTANTS}
     return DeviceConstants(name, **values)
 
@@ -273,8 +272,7 @@ def exchange_of(
     streamed: whether devices, and not hosts, begin the levels
     """
     every = (constants or load_constants())["exchanges"]
-    if name not in every:
-        raise UsageError(f"exchange '{name}'; allowed: {', '.join(every)}")
+    check_choice("exchange", name, tuple(every))
     wire = Constant(**every[name]["bandwidth"])
     level = Constant(**every[name if streamed else STEPWISE][f"level {gpu}"])
     if bandwidth is not None:

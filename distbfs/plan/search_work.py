@@ -30,7 +30,6 @@ import numpy as np
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan.threshold import (
     LEAST,
-    ROOTS,
     degree_classes,
     typical_roots,
     unreached,
@@ -69,7 +68,7 @@ def expected_work(
 ) -> SearchWork:
     """Return the expected work of one domain of ``devices``; fast at any scale."""
     graph = _Work(histogram, domains, threshold, devices)
-    roots = graph.roots()
+    roots = typical_roots(graph.degrees, graph.counts)
     counts = [astuple(graph.search(root)) for root in roots] or np.zeros((1, 6))
     return SearchWork(*np.mean(counts, axis=0).tolist())
 
@@ -100,10 +99,6 @@ class InnerGraph:
         self.lengths = degrees * inside
         self.part = np.where(normal, self.share, 1.0)
         self.held = self.counts * self.part
-
-    def roots(self, number: int = ROOTS) -> list[float]:
-        """Return the degrees of typical roots."""
-        return typical_roots(self.degrees, self.counts, number)
 
     def neighbours(self, q: Floats, t: int) -> Iterator[tuple[Array, Floats, Floats]]:
         """Yield the neighbours at pulls of level t: of normals, then of delegates.

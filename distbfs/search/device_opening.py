@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +32,6 @@ from distbfs.search.held import Held, Separated
 from distbfs.search.holding import Source, held_back
 from distbfs.search.opening import ON_DEVICES, Opening, between_domains, bringing
 from distbfs.search.paths import NoPaths
-from distbfs.search.runners.clock import ClockedDomains
 from distbfs.search.runners.whole import OnDevice, OnFirst
 from distbfs.search.session import Session
 from distbfs.timing import clock
@@ -165,9 +163,8 @@ def open_separated(opening: Opening) -> Session:
                 searches.append(engine.domain(part, placement))
     if not keep:
         held.device_parts = ()
-    timed_by = partial(ClockedDomains, held.devices)
     runner = between_domains(
-        world, searches, choice.exchange, options, placement, timed_by
+        world, searches, choice.exchange, options, placement, held.devices
     )
     why = because(why, runner.why)
     held.construction_seconds += clock() - began

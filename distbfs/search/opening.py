@@ -208,9 +208,12 @@ def between_domains(
     exchange: str,
     options: SearchOptions,
     placement: Placement,
-    kind: Callable[..., BetweenDomains] = BetweenDomains,
+    devices: Sequence[int] = (),
 ) -> BetweenDomains:
-    """Create the runner between the domains of all ranks (collective)."""
+    """Create the runner between the domains of all ranks (collective).
+
+    devices: the devices of this rank that hold domains
+    """
     part = searches[0].part
     made = exchange_kind(exchange)(
         world,
@@ -222,4 +225,4 @@ def between_domains(
     form = options.exchange
     if world.size >= form.relay_from and not (form.local_all2all or form.uniquify):
         made = RelayExchange(made, placement, world.rank)
-    return kind(world, searches, made, options, placement)
+    return BetweenDomains(world, searches, made, options, placement, devices)

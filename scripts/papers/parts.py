@@ -35,7 +35,7 @@ from distbfs.search.session import Session
 from distbfs.types import SUBGRAPHS, Ids, TupleSource
 
 OUTSIDE = "outside"  # what a session does around a search
-SEARCH_CALLS = dict.fromkeys(("work", "advance", "accept"), "queues")
+SEARCH_CALLS = dict.fromkeys(("work", "accept"), "queues")
 EXCHANGE_CALLS = {
     **dict.fromkeys(("start_masks", "finish_masks"), "masks"),
     **dict.fromkeys(("start_normals", "finish_normals"), "normals"),
@@ -106,9 +106,9 @@ class Ledger:
                 self._watch(search, name, part, begins=not k and name == "work")
             self._watch(search, "visit", "")  # of the subgraph that it is given
         for name, part in EXCHANGE_CALLS.items():
-            self._watch(runner._exchange, name, part)
+            self._watch(runner.exchange, name, part)
         for name in LOCAL_CALLS:
-            self._watch(runner._exchange, name, "local")
+            self._watch(runner.exchange, name, "local")
         self._watch(runner, "_complete_parents", "parents")
         self._watch(runner, "search", "rest")
 

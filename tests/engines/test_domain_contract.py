@@ -140,10 +140,10 @@ def test_an_early_end_in_each_direction(engine, direction):
 
 
 class StandIn:
-    """A domain whose calls are noted: it may be late, and offers masks first if so."""
+    """A domain whose calls are noted."""
 
-    def __init__(self, search, log, *, late=False):
-        self.search, self.log, self.late = search, log, late
+    def __init__(self, search, log):
+        self.search, self.log = search, log
         self.part = search.part
 
     def __getattr__(self, name):
@@ -160,14 +160,10 @@ class StandIn:
         self.note("work")
         return self.search.work()
 
-    def advance(self, choice, offer):
+    def advance(self, choice):
         self.note("advance")
-        held = Held() if self.late else offer
-        checks = self.search.advance(choice, held)
-        if self.late:
-            offer.bits(held.mask)
-            offer.normals(held.bins)
-        return checks
+        yield from self.search.advance(choice)
+        self.note("advanced")
 
     def accept(self, bits, items):
         self.note("accept")
@@ -176,16 +172,6 @@ class StandIn:
     def finish(self):
         self.note("finish")
         return self.search.finish()
-
-
-class Held:
-    """Keeps what is offered."""
-
-    def normals(self, bins):
-        self.bins = bins
-
-    def bits(self, mask):
-        self.mask = mask
 
 
 class NotedExchange(HostExchange):
@@ -215,30 +201,29 @@ class NotedExchange(HostExchange):
 
 
 @EACH
-@pytest.mark.parametrize("late", [(), (0,), (1,), (0, 1, 2)])
 @pytest.mark.parametrize("name", ["kronecker", "path", "grid"])
-def test_steps_of_a_level_once_and_in_order(engine, late, name):
+def test_steps_of_a_level_once_and_in_order(engine, name):
     source, log = GRAPHS[name], []
     for threshold in THRESHOLDS:
         searches = [
-            StandIn(search, log, late=search.part.index in late)
-            for search in domains_of(source, engine, 3, threshold)
+            StandIn(search, log) for search in domains_of(source, engine, 3, threshold)
         ]
         runner = runner_of(searches, NotedExchange, direction="push")
         log.clear()
         found = check(runner, source, 1)
         for index in range(3):
             calls = [call for part, call in log if part == index]
-            level = ["work", "advance", "accept"]
+            level = ["work", "advance", "advanced", "accept"]
             assert calls == ["start", *level * found.levels, "work", "finish"]
-        turns = [call for _, call in log if call in ("work", "advance", "accept")]
-        assert turns[:9] == ["work"] * 3 + ["advance"] * 3 + ["accept"] * 3
+        turns = [call for _, call in log if call not in ("start", "finish")]
+        steps = ("work", "advance", "advanced", "accept")
+        assert turns[:12] == [step for step in steps for _ in range(3)]
         legal = {
             ("start normals", "start masks", "finish masks", "finish normals"),
             ("start normals", "finish normals"),
             ("start masks", "finish masks"),
         }
-        seen, calls = [], runner._exchange.calls
+        seen, calls = [], runner.exchange.calls
         while calls:
             match = [x for x in legal if tuple(calls[: len(x)]) == x]
             seen.append(max(match, key=len))

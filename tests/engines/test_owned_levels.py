@@ -11,16 +11,6 @@ from distbfs.partition.layout import Placement
 from distbfs.search.graph_input import HeldTuples
 
 
-class Offered:
-    """What a part offers to others."""
-
-    def normals(self, bins):
-        assert not len(bins.items)
-
-    def bits(self, mask):
-        self.mask = mask
-
-
 def parts_of(n, u, v, count):
     return build(HeldTuples(u, v, n), count, directed=True, owned=True)[0]
 
@@ -35,13 +25,12 @@ def search(searches, root, directions, *, ends=None):
         work = sum(one.work().copy() for one in searches)
         if not work[1]:
             break
-        offers = [Offered() for _ in searches]
         choice = {"outer": "push", "inner": directions[level % len(directions)]}
-        for one, offer in zip(searches, offers, strict=True):
-            one.advance(choice, offer)
+        bins, masks = zip(*(one.advance(choice) for one in searches), strict=True)
+        assert not any(len(own.items) for own in bins)
         if level == ends:
             return None
-        mask = np.bitwise_or.reduce([offer.mask for offer in offers])
+        mask = np.bitwise_or.reduce(masks)
         for one in searches:
             one.accept(mask, ())
     n = part.layout.n

@@ -35,21 +35,6 @@ NAMES = (*CHOSEN, INNER, OUTER)
 CHOICES = list(product(["push", "pull"], repeat=len(NAMES)))
 
 
-class Offered:
-    """What a domain offers in a level, each once."""
-
-    def __init__(self):
-        self.given = {}
-
-    def normals(self, bins):
-        assert "bins" not in self.given
-        self.given["bins"] = dict(bins.pieces())
-
-    def bits(self, mask):
-        assert "mask" not in self.given
-        self.given["mask"] = mask.copy()
-
-
 class Pair:
     """One part in the hands of two engines."""
 
@@ -87,23 +72,23 @@ class Pair:
         """Run a level; returns (bins, mask) of the first engine."""
         given = []
         for search in (self.wanted, self.found):
-            offered = Offered()
-            checks = list(search.advance(choice, offered))
-            assert len(checks) == len(search.visits)
-            given.append(offered.given)
-        wanted, found = given
-        assert list(found) == ["bins", "mask"], "normals first"
-        np.testing.assert_array_equal(found["mask"], wanted["mask"])
+            steps = search.advance(choice)
+            bins = dict(next(steps).pieces())
+            given.append((bins, next(steps).copy()))
+            assert not list(steps)
+            assert len(search.checks()) == len(search.visits)
+        (wanted, mask), (found, same) = given
+        np.testing.assert_array_equal(same, mask)
         if choice[OUTER] == "pull":
-            assert not found["bins"]
-            return wanted["bins"], wanted["mask"].copy()
-        assert list(found["bins"]) == list(wanted["bins"]) == sorted(wanted["bins"])
-        for part, one in found["bins"].items():
+            assert not found
+            return wanted, mask
+        assert list(found) == list(wanted) == sorted(wanted)
+        for part, one in found.items():
             assert one.dtype == np.uint64
             assert len(one)
-            np.testing.assert_array_equal(np.sort(one), np.sort(wanted["bins"][part]))
-        assert self.part.index not in found["bins"]
-        return wanted["bins"], wanted["mask"].copy()
+            np.testing.assert_array_equal(np.sort(one), np.sort(wanted[part]))
+        assert self.part.index not in found
+        return wanted, mask
 
     def found_delegates(self):
         """The parents of delegates that each engine tells; both find the same."""

@@ -8,6 +8,7 @@ from device_graphs import HostGraph, small
 from graphs import kronecker
 
 from distbfs.device import cuda
+from distbfs.engines.base import Query
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import ResourceError
@@ -48,7 +49,7 @@ def test_every_combination(frontier, direction, balance, asynchronous, parents):
             parents=parents,
         )
         for root in roots_of(host):
-            found = search.search(root)
+            found = search.answer(root, Query())
             host.check(root, found)
             assert (found.parent is not None) == parents
             assert found.records == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from distbfs.engines.base import (
     LARGEST,
     OUTER,
     OWN,
-    Offer,
     Targets,
     Work,
 )
@@ -145,8 +144,7 @@ class OpenMPPart:
     parts per rank, plus the place of its part on the rank.
     """
 
-    streamed = in_rounds = False
-    leaves = None
+    streamed = in_rounds = leaves = False
     directions = (OUTER, INNER)
     visits, extras = directions, ()
 
@@ -341,11 +339,11 @@ class OpenMPPart:
         )
         return self._work
 
-    def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Run a level; return edge checks; a pull adds those of its questions later."""
+    def advance(self, choice: Choice) -> Iterator[Bins | Words]:
+        """Run a level; a pull adds the edge checks of its questions later."""
         self._first = False
         pushes = self._state.front_outer > 0 and choice[OUTER] == "push"
-        offer.normals(self._bins(asks=False) if pushes else Bins(NO_ITEMS, None))
+        yield self._bins(asks=False) if pushes else Bins(NO_ITEMS, None)
         self._checks = [self._sent if pushes else 0, 0]
         try:
             pull, marks = int(choice[INNER] == "pull"), int(self._marks)
@@ -353,7 +351,10 @@ class OpenMPPart:
         except BaseException:
             self._marked[:] = 0
             raise
-        offer.bits(self._fresh)
+        yield self._fresh
+
+    def checks(self) -> list[int]:
+        """Return the edge checks of the last level, outer and inner."""
         return self._checks
 
     def _call(self, name: str, *values: Any) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.device import cuda
 from distbfs.distinct import distinct
 from distbfs.engines.base import (
     ASKED,
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from distbfs.engines.base import DomainSearch
     from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
     from distbfs.exchange.base import Exchange
-    from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
     from distbfs.search.runners.streamed import StreamedLevels
-    from distbfs.types import Array, Root, Stop, Words, World
+    from distbfs.types import Array, Root, Stop, World
 
     Received = list[list[tuple[int, Array]]]  # of each domain: source rank, items
 
@@ -50,53 +50,12 @@ WIDE = 1 << 62  # more vertices than there are
 NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 
-class Board:
-    """Collects the offers of this rank's domains in a level (an ``Offer`` for each).
-
-    The domains make their offers in turn. A transfer begins when all of them have made
-    theirs. All ranks transfer normals first, then masks, in whatever order a domain
-    makes its offers.
-    """
-
-    def __init__(self, exchange: Exchange, domains: int) -> None:
-        self._exchange, self._domains = exchange, domains
-        self._bins: list[Bins] = []
-        self._masks: list[Words] = []
-        self.sends = self.reduces = False
-
-    def begin(self, *, sends: bool, reduces: bool) -> None:
-        """Start a level; sends, reduces: whether normals, or masks, may be offered."""
-        self.sends, self.reduces = sends, reduces
-        self._bins, self._masks = [], []
-
-    def normals(self, bins: Bins) -> None:
-        """Offer the vertices that a domain found on other parts."""
-        self._bins.append(bins)
-        if len(self._bins) < self._domains:
-            return
-        if self.sends:
-            self._exchange.start_normals(self._bins)
-        self._start_masks()
-
-    def bits(self, mask: Words) -> None:
-        """Offer the delegates that a domain found."""
-        self._masks.append(mask)
-        self._start_masks()
-
-    def _start_masks(self) -> None:
-        """Start the reduction of masks, once all offers have been made."""
-        # mutant: min(len(self._bins), len(self._masks)) -> len(self._masks)
-        #   : test_steps_of_a_level_once_and_in_order
-        offered = min(len(self._bins), len(self._masks))
-        # mutant: == self._domains -> > 0 : test_steps_of_a_level_once_and_in_order
-        if offered == self._domains and self.reduces:
-            self._exchange.start_masks(self._masks)
-
-
 class BetweenDomains(Runner):
     """Runs searches over the domains of this rank together with the other ranks.
 
     placement: placement of the parts on ranks, if ranks share domains
+    devices: the devices of this rank, which time its searches, each once; none for the
+    clock of the host
     why: the reason why a search is not one launch, although the exchange allows it, or
     ""
 
@@ -113,18 +72,20 @@ class BetweenDomains(Runner):
         exchange: Exchange,
         options: SearchOptions,
         placement: Placement | None = None,
+        devices: Sequence[int] = (),
     ) -> None:
         self._world = world
         self._searches: Sequence[DomainSearch] = searches
-        self._exchange = exchange
+        self.exchange = exchange
         self._options = options
+        self._devices = sorted(set(devices))
+        self._clock = cuda.DeviceClock(self._devices) if devices else None
         part = searches[0].part
         self._layout = part.layout
         self._placement = placement or Placement(part.layout.parts, world.size)
         self._delegates = DelegateNumbers(part.delegates)
         some = self._delegates.count > 0
         self._policy = DirectionPolicy(searches[0].directions, options, delegates=some)
-        self._board = Board(exchange, len(searches))
         self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # last: stop
         self._sums = self._counts[:-1]
         self._nothing: Received = [[] for _ in searches]
@@ -142,11 +103,6 @@ class BetweenDomains(Runner):
             self._stream()
 
     @property
-    def exchange(self) -> Exchange:
-        """The exchange between the domains."""
-        return self._exchange
-
-    @property
     def captures(self) -> bool:
         """Whether the first search captures launches for the later ones."""
         return self._streamed is not None
@@ -157,7 +113,7 @@ class BetweenDomains(Runner):
         They require a device for each part, and not too many parts. This connects the
         devices, which takes seconds.
         """
-        streamed = self._searches[0].streamed and self._exchange.streamed
+        streamed = self._searches[0].streamed and self.exchange.streamed
         streamed = streamed and has_streams(self._placement)
         if self._streamed is not None or not streamed:
             return
@@ -166,7 +122,7 @@ class BetweenDomains(Runner):
         )
 
         searches: Sequence[Any] = self._searches
-        streams = self._exchange.streams([int(search.device) for search in searches])
+        streams = self.exchange.streams([int(search.device) for search in searches])
         domains = self._placement.domains
         self._streamed = StreamedLevels(searches, streams, domains, self._policy)
 
@@ -182,7 +138,7 @@ class BetweenDomains(Runner):
         ranks = self._placement.rank_of(np.arange(self._placement.parts))
         more = ranks, self._policy.forced, self._policy.share
         try:
-            return search.loop(self._exchange.memory(), self._world, *more), ""
+            return search.loop(self.exchange.memory(), self._world, *more), ""
         except (OutOfMemory, LaunchError) as error:  # on all ranks
             return None, f"levels by NCCL: {error}"
 
@@ -207,7 +163,7 @@ class BetweenDomains(Runner):
 
     def _ask_parents(self, turn: int) -> None:
         """Ask the parts that found delegates which their owner did not find."""
-        searches, exchange = self._searches, self._exchange
+        searches, exchange = self._searches, self.exchange
         with exchange.traffic.of("parents"):
             exchange.start_normals([x.ask_parents(turn) for x in searches])
             asked = zip(searches, exchange.finish_normals(), strict=True)
@@ -220,7 +176,7 @@ class BetweenDomains(Runner):
         """Give all parts the largest parents that any of them knows (collective)."""
         largest = np.maximum.reduce([x.delegate_parents() for x in self._searches])
         if self._world.size > 1:
-            self._exchange.traffic.count(largest.nbytes, "parents")
+            self.exchange.traffic.count(largest.nbytes, "parents")
         largest = self._world.allreduce(largest, "max")
         for search in self._searches:
             search.take_delegate_parents(largest)
@@ -233,12 +189,24 @@ class BetweenDomains(Runner):
             self._streamed.forget()
 
     def answer(self, root: Root, query: Query) -> Found:
-        """Search from one vertex id, or from several (collective).
+        """Search from one vertex id, or from several; see ``runners.base.Runner``."""
+        if self._clock is None:
+            return self._search(root, query)
+        self._clock.begin()
+        with cuda.memory_of("a search"):
+            result = self._search(root, query)
+        own = self._clock.end()
+        taken = np.array([own if result.seconds is None else result.seconds])
+        result.seconds = float(self._world.allreduce(taken, "max")[0])
+        return result
+
+    def _search(self, root: Root, query: Query) -> Found:
+        """Search without the time of devices.
 
         Results have no level beyond ``until``.
         """
         until, records = query.until.beyond(root, self._layout.n), query.records
-        clock, before = Stopwatch(self.trace), self._exchange.traffic.total("parents")
+        clock, before = Stopwatch(self.trace), self.exchange.traffic.total("parents")
         parents = query.parents and self._options.parents
         log: list[dict[str, Any]] | None = [] if records else None
         every = records or self.trace is not None
@@ -268,7 +236,7 @@ class BetweenDomains(Runner):
             with clock("parents"):
                 self._complete_parents()
             if log:
-                sent, messages = self._exchange.traffic.total("parents")
+                sent, messages = self.exchange.traffic.total("parents")
                 # mutant: sent - before[0] -> 0 : test_records_of_what_is_sent
                 log[-1]["bytes_sent"]["parents"] += sent - before[0]
                 log[-1]["messages_sent"]["parents"] += messages - before[1]
@@ -278,8 +246,8 @@ class BetweenDomains(Runner):
             with clock("parents"):
                 self._streamed.wait()
         for search in self._searches:
-            if search.leaves is not None:
-                search.leaves.check()
+            if search.leaves:
+                search.check()
         self._world.doing = ""
         return Found(
             [level for level, _ in results],
@@ -296,7 +264,7 @@ class BetweenDomains(Runner):
 
     def _whole(self, loop: BetweenLoop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a started search in one launch."""
-        traffic, search = self._exchange.traffic, self._searches[0]
+        traffic, search = self.exchange.traffic, self._searches[0]
         self._world.doing = "levels in one launch"
         with clock("levels"):
             hidden = self._hidden - self._root.delegates
@@ -314,12 +282,15 @@ class BetweenDomains(Runner):
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""
-        exchange = self._exchange.name
-        return {"method": "parts", "mode": self.mode, "exchange": exchange}
+        about = {"method": "parts", "mode": self.mode, "exchange": self.exchange.name}
+        uuids = {"uuid": " ".join(cuda.uuids(self._devices))} if self._devices else {}
+        return about | uuids
 
     def close(self) -> None:
-        """Free buffers and pending requests."""
-        self._exchange.close()
+        """Free buffers and pending requests, and unused memory of devices."""
+        self.exchange.close()
+        if self._devices:
+            cuda.release()
 
     def _levels(
         self,
@@ -342,7 +313,7 @@ class BetweenDomains(Runner):
         visits, extras = self._searches[0].visits, self._searches[0].extras
         levels = 0
         before: dict[str, float] = {}
-        traffic, sent = self._exchange.traffic, NOTHING_SENT
+        traffic, sent = self.exchange.traffic, NOTHING_SENT
         while True:
             world.doing = f"level {levels}"
             if log is not None:
@@ -494,8 +465,8 @@ class BetweenDomains(Runner):
         for search, part in zip(self._searches, parts, strict=True):
             own = (owners == part.index) & (delegates < 0)
             some = part.numbers_of(layout.local_of(ids[own]))
-            if search.leaves is not None:
-                some, on = search.leaves.hung(some)
+            if search.leaves:
+                some, on = search.hung(some)
                 hung.append(on)
             numbers.append(some)
         # mutant: self._world.allgather(np.concatenate(hung)) -> [np.concatenate(hung)]
@@ -515,8 +486,11 @@ class BetweenDomains(Runner):
     ) -> list[Sequence[int]]:
         """Run one level; return edge checks and ``extras`` of each domain of this rank.
 
+        The domains take each step in turn. A transfer begins when all of them have made
+        theirs: on all ranks first that of normals, then that of masks.
+
         work: summed over all ranks, so that all agree when there is nothing to exchange
-        counting: whether to count edge checks
+        counting: whether edge checks are counted; else the result is empty
         """
         timed, pulls = self._timed, bool(work.nn) and choice.get(OUTER) == "pull"
         if self._streamed is not None:
@@ -527,25 +501,31 @@ class BetweenDomains(Runner):
                     counting=counting,
                     ahead=self._ahead,
                 )
-        exchange, board = self._exchange, self._board
-        board.begin(
-            sends=bool(work.nn) and not pulls,
-            reduces=self._hidden > 0 and bool(work.dd_forward or work.nd_forward),
-        )
+        exchange, searches = self.exchange, self._searches
+        sends = bool(work.nn) and not pulls
+        reduces = self._hidden > 0 and bool(work.dd_forward or work.nd_forward)
         with timed("advance"):
-            checks = [search.advance(choice, board) for search in self._searches]
+            steps: list[Any] = [search.advance(choice) for search in searches]
+            bins = [next(step) for step in steps]
+            if sends:
+                exchange.start_normals(bins)
+            masks = [next(step) for step in steps]
+            if reduces:
+                exchange.start_masks(masks)
+            for step in steps:
+                next(step, None)
         with timed("exchange"):
-            mask = exchange.finish_masks() if board.reduces else None
+            mask = exchange.finish_masks() if reduces else None
             arrived = self._nothing
-            if board.sends:
+            if sends:
                 arrived = self._last_round(exchange.finish_normals(), self._rest)
         if pulls:
             with timed("pull"):
                 arrived = self._last_round(self._answered(), self._answered)
         with timed("accept"):
-            for search, items in zip(self._searches, arrived, strict=True):
+            for search, items in zip(searches, arrived, strict=True):
                 search.accept(mask, items)
-        return checks
+        return [search.checks() for search in searches] if counting else []
 
     def _last_round(self, arrived: Received, again: Callable[[], Received]) -> Received:
         """Exchange items for which boxes had no room; return those of the last round.
@@ -563,12 +543,12 @@ class BetweenDomains(Runner):
 
     def _rest(self) -> Received:
         """Send items that have not fitted; return those that each domain received."""
-        self._exchange.start_normals([search.rest() for search in self._searches])
-        return self._exchange.finish_normals()
+        self.exchange.start_normals([search.rest() for search in self._searches])
+        return self.exchange.finish_normals()
 
     def _answered(self) -> Received:
         """Exchange questions and answers; return those that each domain received."""
-        searches, exchange = self._searches, self._exchange
+        searches, exchange = self._searches, self.exchange
         with exchange.traffic.of("questions"):
             exchange.start_normals([search.questions() for search in searches])
             asked = exchange.finish_normals()

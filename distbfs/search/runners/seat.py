@@ -13,7 +13,7 @@ from distbfs.engines.streamed import first_words, streams_serve
 from distbfs.partition.part import mask_words
 
 if TYPE_CHECKING:
-    from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+    from distbfs.engines.cuda.xbfs.between import BetweenSearch
     from distbfs.partition.layout import Domains
     from distbfs.search.direction import DirectionPolicy
 

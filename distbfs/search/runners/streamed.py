@@ -22,7 +22,7 @@ from distbfs.search.runners.seat import LEAST_UNKNOWN, Seat
 
 if TYPE_CHECKING:
     from distbfs.engines.base import Work
-    from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+    from distbfs.engines.cuda.xbfs.between import BetweenSearch
     from distbfs.engines.streamed import LevelCounts
     from distbfs.exchange.nccl_streams import NcclStreams
     from distbfs.partition.layout import Domains
@@ -114,7 +114,7 @@ class StreamedLevels:
             self._gather()
             self._wait(self._mark())
         if not counting:
-            return [()] * len(self._seats)
+            return []
         return [x.search.checks(x.reports[self._slot]) for x in self._seats]
 
     def forget(self) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.limits import PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import pull_tails, push_limits
 from distbfs.plan import pull_shares
 
 STEP, LAST_STEP, LINE = 64, 4, 32  # columns
@@ -49,9 +49,8 @@ def looks(offsets, columns, visited):
 def tail_reads(offsets, columns, root, kept):
     """Return (columns, lines) that a search reads of tails; lines on average."""
     degrees, m, active = np.diff(offsets), int(offsets[-1]), len(offsets) - 1
-    limits = PushLimits.of(
-        m, float(degrees.astype(float) @ degrees) / m, pull_shares.DEVICE
-    )
+    mean_next = float(degrees.astype(float) @ degrees) / m
+    mark_edges, pull_edges = push_limits(m, mean_next, pull_shares.DEVICE)
     beyond, pulling = pull_tails(m, kept), False
     visited, left = np.zeros(active, dtype=bool), active - 1
     total = np.zeros(2)
@@ -59,7 +58,7 @@ def tail_reads(offsets, columns, root, kept):
     for depth, frontier in enumerate(levels):
         visited[frontier] = True
         edges = int(degrees[frontier].sum())
-        at_once = edges >= len(frontier) * kept + beyond or edges >= limits.pull_edges
+        at_once = edges >= len(frontier) * kept + beyond or edges >= pull_edges
         pulling = pulling or at_once
         if pulling:
             made, counts = looks(offsets, columns, visited)
@@ -71,7 +70,7 @@ def tail_reads(offsets, columns, root, kept):
             pulling = fresh * 8 >= left or left * 128 <= active
         else:
             reads = np.maximum(degrees[frontier] - kept, 0)
-            pulling = edges >= limits.mark_edges
+            pulling = edges >= mark_edges
             left -= len(levels[depth + 1]) if depth + 1 < len(levels) else 0
         total += (reads.sum(), ((reads + LINE - 1) / LINE)[reads > 0].sum())
     return total

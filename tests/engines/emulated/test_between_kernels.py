@@ -166,7 +166,7 @@ def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, na
     source = SMALL[name]
     placed = device_parts(source, 3, threshold=threshold)
     driver = driver_of(placed, engine="xbfs", direction=direction)
-    exchange, sent = driver._exchange, []
+    exchange, sent = driver.exchange, []
     start = exchange.start_normals
 
     def watched(bins):
@@ -218,7 +218,7 @@ def test_records_tell_kinds_and_domains(device, direction):
         engine="xbfs",
         direction=direction,
     )
-    runner._exchange = runner._board._exchange = CountingExchange(
+    runner.exchange = CountingExchange(
         SoloWorld(),
         Placement(parts, 1),
         0,

@@ -16,7 +16,7 @@ from test_split_between import split  # noqa: F401 - a fixture
 
 from distbfs.engines import streamed as streams
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
-from distbfs.engines.cuda.xbfs import between_leaves, between_params
+from distbfs.engines.cuda.xbfs import between_params, between_share
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.partition.share import GRANULE
@@ -122,7 +122,7 @@ def test_every_way(device, id_bits, name, way, parts):
 def test_blocks_hold_as_many_codes_as_they_have_room_for():
     """More would lie in what waits behind them in shared memory."""
     text = (fast_arrays.KERNELS / "between_leaves.cuh").read_text(encoding="utf-8")
-    assert f"#define HELD_CODES {between_leaves.HELD_CODES} " in text
+    assert f"#define HELD_CODES {between_share.HELD_CODES} " in text
 
 
 @pytest.mark.thorough

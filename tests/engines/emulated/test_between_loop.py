@@ -40,7 +40,7 @@ def looped(source, sizes, *, before=None, **options):
         assert (runner.mode, runner.why) == ("resident", "")
         runner._levels = None  # a search level by level fails
         if world.rank == 0:
-            sent.append(runner._exchange.traffic)
+            sent.append(runner.exchange.traffic)
 
     form = {"exchange": SymmetricThreads, "before": prepare}
     sizes = [1] * sizes if isinstance(sizes, int) else sizes

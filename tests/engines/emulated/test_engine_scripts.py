@@ -183,7 +183,7 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
     source = GRAPHS[name]
     made, _ = build(source, parts, threshold=threshold)
     driver = driver_of([part_to_device(part) for part in made], engine="xbfs")
-    exchange, sent = driver._exchange, []
+    exchange, sent = driver.exchange, []
     start = exchange.start_normals
 
     def counted(bins):

@@ -65,7 +65,7 @@ def test_a_store_is_planned_for_one_device_as_it_is_loaded(device, tmp_path, dir
     sizes = here("plan", tmp_path / "g", "--json").values["gpu_search"]
     assert sizes["graph"] == graph.nbytes
     search = FastSearch(graph, in_ids=True)
-    shape = search.arrays._shape
+    shape = search.arrays.shape
     assert ("bare" in shape.table) == directed
     form = {"wide": graph.m <= 4 * graph.active, "bare": directed}
     most = expected_shape(graph.n, graph.active, graph.m, MULTIPROCESSORS, **form)

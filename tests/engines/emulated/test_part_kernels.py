@@ -142,13 +142,13 @@ def test_the_device_of_the_exchange_is_current_when_parts_offer(device, monkeypa
         search._device = Entered()
 
     def offered(name):
-        start = getattr(driver._exchange, name)
+        start = getattr(driver.exchange, name)
 
         def begin(arrays):
             seen.append([search._device.depth for search in driver._searches])
             return start(arrays)
 
-        monkeypatch.setattr(driver._exchange, name, begin)
+        monkeypatch.setattr(driver.exchange, name, begin)
 
     offered("start_normals")
     offered("start_masks")

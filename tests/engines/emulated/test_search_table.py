@@ -42,7 +42,7 @@ def test_arrays_are_those_of_the_table(device, name, in_ids, parents, levels):
     graph = graph_of(name)
     form = {"in_ids": in_ids, "parents": parents, "levels": levels}
     arrays = FastSearch(graph, **form).arrays
-    shape = arrays._shape
+    shape = arrays.shape
     for array, plans in shape.table.items():
         held = bytes_of(arrays.held[array])
         need = total_bytes({array: plans})
@@ -53,7 +53,7 @@ def test_arrays_are_those_of_the_table(device, name, in_ids, parents, levels):
 @pytest.mark.parametrize("name", [*GRAPHS, *ONE_WAY])
 def test_none_is_larger_than_expected(device, name, in_ids):
     graph = graph_of(name)
-    shape = FastSearch(graph, in_ids=in_ids).arrays._shape
+    shape = FastSearch(graph, in_ids=in_ids).arrays.shape
     counts = graph.n, graph.active, graph.m, shape.grid
     form = {"in_ids": in_ids, "wide": True, "bare": graph.directed}
     most = expected_shape(*counts, **form).table

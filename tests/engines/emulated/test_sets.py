@@ -7,7 +7,7 @@ from test_between_kernels import LARGE, streamed
 from test_sessions import devices, opened  # noqa: F401
 
 from distbfs.benchmark.graph500 import validation_of
-from distbfs.engines.cuda.xbfs import seeds
+from distbfs.engines.cuda.xbfs import share_search
 from distbfs.errors import UsageError
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.choose import Request
@@ -48,7 +48,7 @@ def check(session, source):
 @WAYS
 @pytest.mark.parametrize("internal", [False, True])
 def test_one_device(monkeypatch, room, internal):
-    monkeypatch.setattr(seeds, "BLOCK_EDGES", room)
+    monkeypatch.setattr(share_search, "BLOCK_EDGES", room)
     for name, direction in (
         ("kronecker", "auto"),
         ("kronecker", "push"),
@@ -62,7 +62,7 @@ def test_one_device(monkeypatch, room, internal):
 @WAYS
 @pytest.mark.parametrize(("count", "internal"), [(2, False), (3, True)])
 def test_one_domain(devices, monkeypatch, room, count, internal):  # noqa: F811
-    monkeypatch.setattr(seeds, "BLOCK_EDGES", room)
+    monkeypatch.setattr(share_search, "BLOCK_EDGES", room)
     for name, direction in (("kronecker", "auto"), ("sparse", "push")):
         devices[:] = [0] * count
         source, request = GRAPHS[name], Request(domain=count)

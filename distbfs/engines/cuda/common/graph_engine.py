@@ -27,7 +27,7 @@ from distbfs.engines.base import (
 from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.host_results import results_table
 from distbfs.errors import UsageError
-from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES
+from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.share import Share
 from distbfs.types import DeviceArray, Root
@@ -153,11 +153,6 @@ class GraphEngine(Engine, ABC):
             raise UsageError(
                 f"engine {self.name} needs the whole graph on the device, and "
                 f"{graph.held_back} of its edges are in host memory; use xbfs"
-            )
-        if graph.n > MAX_VERTICES:
-            raise UsageError(
-                f"engine {self.name} searches up to 2^31 vertices, not {graph.n}; use "
-                "another engine"
             )
         o = self.options
         results = {} if o.internal_ids else results_table(graph.n, parents=o.parents)

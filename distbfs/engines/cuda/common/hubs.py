@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 
 from distbfs.graph.device_graph import degree_class
@@ -18,13 +20,13 @@ def above(graph: Share, degree: int) -> int:
     """
     if degree < len(graph.at_least):
         return int(graph.at_least[max(degree, 1)])
-    low, high = 0, int(graph.at_least[-1])  # trees come last, whatever their degrees
-    wanted = int(degree_class(np.array([degree]))[0])
-    while low < high:
-        middle = (low + high) // 2
-        have = degree_class(sum_of_rows(graph, middle))[0]
-        low, high = (middle + 1, high) if have >= wanted else (low, middle)
-    return low
+
+    def falling(count: Ids) -> int:
+        return -int(degree_class(count)[0])
+
+    # trees come last, whatever their degrees
+    numbers, least = range(int(graph.at_least[-1])), falling(np.array([degree]))
+    return bisect_right(numbers, least, key=lambda x: falling(sum_of_rows(graph, x)))
 
 
 def sum_of_rows(graph: Share, number: int) -> Ids:

@@ -19,7 +19,7 @@ from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.partition.share import Share
-from distbfs.types import DeviceArray, Root
+from distbfs.types import Root
 
 RECORDS = 1 << 16  # most recorded levels
 FIRST = ("step", "frontier", "checks", "found")  # members of ``Record``
@@ -43,7 +43,7 @@ class ResidentSearch(WholeSearch):
         self.graph, self._word = graph, StopWord()
         self.params = arguments(self.source, "Params", graph, **values)
         self._launches: dict[bool, programs.Launch] = {}
-        self._records: DeviceArray | None = None
+        self._records: Any = None
 
     @classmethod
     def records_plan(cls) -> ArrayPlan:
@@ -83,8 +83,12 @@ class ResidentSearch(WholeSearch):
         p, self._word.stop = self.params, query.stop
         p.set(root=number, goal=goal_of(query.until, int(number), self.graph.active))
         p.stop = self._word.address
+        if query.records and self._records is None:
+            plan = self.records_plan()
+            self._records = cuda.cupy().empty(plan.shape, plan.dtype)
+            p.set(records=self._records, record_capacity=RECORDS)
         if query.records:
-            self._clear_records()
+            self._records.fill(0)
         launch = self._launch(counting=query.records)
         seconds = launch.timed(back=self._back, word=self._word)
         depth, levels, stopped = self._end(self._ended.state)
@@ -94,13 +98,6 @@ class ResidentSearch(WholeSearch):
         level, parent = self._arrays["level"], self._arrays.get("parent")
         return WholeResult(level, parent, levels, seconds, log)
 
-    def _clear_records(self) -> None:
-        if self._records is None:
-            plan = self.records_plan()
-            self._records = cuda.cupy().empty(plan.shape, plan.dtype)
-            self.params.set(records=self._records, record_capacity=RECORDS)
-        self._records.fill(0)
-
     def _log(self, levels: int) -> list[LevelRecord]:
         """Return a record of each level, by the device's clock."""
         if levels > RECORDS:
@@ -108,9 +105,8 @@ class ResidentSearch(WholeSearch):
                 f"this engine records {RECORDS} levels, and this search has {levels}; "
                 "allowed: no records"
             )
-        table: Any = self._records
-        start = int(table[RECORDS, -1])
-        rows = table[:levels].get().astype(np.int64)
+        start = int(self._records[RECORDS, -1])
+        rows = self._records[:levels].get().astype(np.int64)
         spans = np.diff(rows[:, -1], prepend=start) * 1e-9
         members = [name for name, _ in structure(self.source, "Record")._fields_]
         at, log = len(FIRST), []

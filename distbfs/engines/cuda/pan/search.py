@@ -6,7 +6,7 @@ of dd and nd on another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.arrays import brought_here
 from distbfs.device.reached import value_counts
 from distbfs.device.structures import structure
-from distbfs.engines.base import CHOSEN, COUNTS, LARGEST, Offer, Targets, Work
+from distbfs.engines.base import CHOSEN, COUNTS, LARGEST, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
@@ -89,8 +89,7 @@ class CudaPart:
     """
 
     parents = LARGEST
-    streamed = in_rounds = False
-    leaves = None
+    streamed = in_rounds = leaves = False
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 
@@ -300,7 +299,7 @@ class CudaPart:
         self._work = Work._make(work.tolist())
         return work
 
-    def advance(self, choice: Choice, offer: Offer) -> list[int]:
+    def advance(self, choice: Choice) -> Iterator[Any]:
         """Start the visits of a level, one after the other if checks are counted."""
         with self._device:
             for stream in (self._normal, self._delegate):
@@ -314,12 +313,16 @@ class CudaPart:
         # the host may wait for nn now that all have started; the caller's current
         # device is the exchange's and may differ
         sends = self._work.nn and self.part.layout.parts > 1
-        offer.normals(Bins(self._outbox, self.found_elsewhere if sends else None))
+        yield Bins(self._outbox, self.found_elsewhere if sends else None)
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["found"])
-        offer.bits(self._own_mask)
-        return [nn, nd, dn, dd]
+        self._checks = [nn, nd, dn, dd]
+        yield self._own_mask
+
+    def checks(self) -> list[int]:
+        """Return the edge checks of the last level by subgraph."""
+        return self._checks
 
     def visit(self, name: str, direction: DirectionName) -> int:
         """Launch a visit if it has a frontier.

@@ -25,7 +25,7 @@ from distbfs.engines.cuda.xbfs.block_memory import (
     tile_bytes,
     window_bytes,
 )
-from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, pull_tails, push_limits
 from distbfs.engines.cuda.xbfs.ranges import (
     parted_bounds,
     range_count,
@@ -60,7 +60,7 @@ PIECE = 128
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 LONGEST_NEAR, MEAN_NEAR = 255, 16  # degrees of graphs that narrow.cuh pushes, at most
-GROWTH = 2  # see ``PushLimits``
+GROWTH = 2  # see ``push_limits``
 ROWS = 1 << 16  # of counters, by level, and of traces
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
 NO_TAILS = 1 << 62  # as many columns of a frontier are in no tails
@@ -88,6 +88,7 @@ class Arrays:
         ``search_trees``
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
+    shape: sizes of the arrays
     levels: if false, only parents are wanted; see ``want_levels``
     level: CuPy int8 (or None), wide (None until ``widen``), parent (or None): int32 or
         int64, -1 = unreached, as the search writes them
@@ -116,7 +117,7 @@ class Arrays:
         self._module = programs.Module(KERNELS / "prepare.cu")
         hubs, self.mean_next, pieces = self._degrees(g.domain.lanes)
         self._trees = g.trees if pruned else None
-        self._shape = SearchShape(
+        self.shape = SearchShape(
             g.n,
             g.active,
             self.grid,
@@ -128,7 +129,7 @@ class Arrays:
             wide_ids=shares > 0,
             hubs=hubs,
         )
-        self._words = words = self._shape.words
+        self._words = words = self.shape.words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
         hub_words = hub_words_of(shared, words if g.whole else g.slots // 32)
@@ -138,13 +139,13 @@ class Arrays:
             g,
             ways(g),
             vertices=self.names,
-            stride=self._shape.stride,
+            stride=self.shape.stride,
             every=g.active,
             hubs=hubs,
             pieces=pieces,
             hub_words=hub_words,
-            blocks=self._shape.blocks,
-            block_ids=self._shape.block_ids,
+            blocks=self.shape.blocks,
+            block_ids=self.shape.block_ids,
             shares=shares,
             parents=parents,
             rows=ROWS,
@@ -154,7 +155,9 @@ class Arrays:
         )
         self.held = self.params.held
         self._overrides = overrides
-        self._make_neighbours()
+        made = self._make("first", "first_id", "column")  # which ``see`` fills
+        if shares:
+            self.params.set(first_id=made["first"])
         self._cuts: tuple[int, int] = (0, 0)
         self.search_trees(together=False)
         self.set_limits(g.m, self.mean_next)
@@ -223,11 +226,6 @@ class Arrays:
             self._make("code", code=words)
         self.params.coded = min(words, held)
 
-    @property
-    def room(self) -> int:
-        """Number of vertices that arrays of found vertices have room for."""
-        return self._shape.room
-
     def clear(self) -> None:
         """Clear the bitmaps of searches."""
         for name in ("snapshot", "next_snapshot", "by_first", "next_by_first"):
@@ -266,9 +264,8 @@ class Arrays:
 
         active: vertices of all devices that search together
         """
-        limits = PushLimits.of(m, mean_next, pull_share)
-        self.params.mark_edges = limits.mark_edges
-        self.params.pull_edges = limits.pull_edges
+        limits = push_limits(m, mean_next, pull_share)
+        self.params.mark_edges, self.params.pull_edges = limits
         # limits that are given decide alone; with tails, reading them counts more
         forced = {"mark_edges", "pull_edges"} & set(self._overrides)
         self.params.growth = 0 if forced or self.graph.out.tails is not None else GROWTH
@@ -362,8 +359,8 @@ class Arrays:
         make: as in ``allocate``; changed: fields of the shape that are known now
         """
         if changed:
-            self._shape = replace(self._shape, **changed)
-        table = self._shape.table
+            self.shape = replace(self.shape, **changed)
+        table = self.shape.table
         made = allocate({x: table[x] for x in names if x in table}, make)
         self.params.set(**made)
         return made
@@ -399,12 +396,6 @@ class Arrays:
         self.squares, most = float(total.get()[0]) + tails, int(longest.get()[0])
         self.longest = max(self.longest, most)
         return hubs, self.squares / max(g.m, 1), max(-(-most // PIECE), 1)
-
-    def _make_neighbours(self) -> None:
-        """Make arrays of first to eighth neighbours; ``see`` fills them."""
-        made = self._make("first", "first_id", "column")
-        if self.params.shares:
-            self.params.set(first_id=made["first"])
 
     def see(self, seen: SeenEdges | None) -> None:
         """Restrict later searches to some edges, whose bits are arguments; None: all.
@@ -481,7 +472,7 @@ class Arrays:
         forced, p.window_words = self._overrides.get("window_words"), 0
         if self.offset != "u32" or g.out.tails is not None:
             return
-        later = zip(held["column"], self._shape.listed, strict=True)
+        later = zip(held["column"], self.shape.listed, strict=True)
         columns = [(held["first"], g.active), *later]
         room, starts = place_windows(columns, self._words, p.hub_words, forced)
         p.window_words = room
@@ -597,7 +588,7 @@ class Arrays:
             "hub_queue",
             "said",
         )
-        if self._shape.parents and not self._shape.in_ids:
+        if self.shape.parents and not self.shape.in_ids:
             self.parent = made["parent"].view(np.int32)
             self.params.set(parent_out=self.parent)
         self._make_results("level_out", "level_wide", "parent_out")

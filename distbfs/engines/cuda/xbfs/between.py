@@ -1,12 +1,14 @@
-"""Searches between domains that the host leads level by level (between.cu).
+"""Searches between domains, level by level (between.cu): by the host, or on a stream.
 
 Method fast searches the inner graph of one device; several devices synchronise inside a
-level.
+level. The actions of a level on a stream are stored in device memory (``Does`` in
+between.cuh), where kernels read them that are launched before the host knows the
+actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,45 +16,61 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.arrays import brought_here
-from distbfs.engines.base import ASKED, Offer, Targets, Work
+from distbfs.engines.base import ASKED, Targets, Work
+from distbfs.engines.cuda.xbfs.arrays import ROWS
+from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.between_params import (
     ANSWERS,
+    ASKS,
     COUNTED,
+    GOES,
+    PUSHES,
     QUESTIONS,
 )
 from distbfs.engines.cuda.xbfs.between_share import CHECKED, OVER, BetweenShare
+from distbfs.engines.cuda.xbfs.share_search import tail_counts
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
+from distbfs.engines.streamed import LevelCounts
 from distbfs.exchange.bins import Bins
+from distbfs.exchange.symmetric import NvshmemMemory
 from distbfs.partition.share import Share
-from distbfs.types import Choice, Ids, Root
+from distbfs.types import Choice, DirectionName, Ids, Root, World
+
+AT = [COUNTED.index(name) for name in LevelCounts._fields[1:]]
 
 
-class Checks(Sequence[int]):
-    """Edge checks of a level, outer and inner; reading them waits for the device.
-
-    So all devices of a rank begin before the host waits for one of them. count: how
-    many numbers there are
-    """
-
-    def __init__(self, count: int, read: Callable[[], list[int]]) -> None:
-        self._count, self._read = count, read
-        self._checks: list[int] = []
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: Any) -> Any:
-        self._checks = self._checks or self._read()
-        return self._checks[index]
-
-
-class BetweenLevels(BetweenShare):
-    """Searches level by level on the current device; a ``DomainSearch``.
+class BetweenSearch(BetweenShare):
+    """Searches on a device of a domain (a ``DomainSearch``), also on its stream.
 
     Items that it sends are uint64; see between_outer.cuh.
+
+    On a stream, the host goes ahead. A level calls ``begin_level``; ``told`` with the
+    boxes received from other parts, and ``reply`` if they hold questions;
+    ``end_level``; and, once the counts of all parts are gathered, ``choose``, by which
+    the device derives the next level from the counts. So the next level may be launched
+    before the host knows them; it does nothing if the search has ended or must wait.
+
+    A box is one word with its size, then its contents: items of one word, or questions,
+    several per word, whose answers come in the same order. The first words of each box
+    are sent before the host knows how many there are. If counts say ``over``, whole
+    boxes are sent, answered and merged by another ``end_level``. After the last level,
+    ``ask``, ``told``, ``reply`` and ``learn`` complete the parents of delegates;
+    ``finish`` may write results on another stream before ``learn``. The launches of a
+    level may be repeated unchanged as long as ``form`` is the same.
+
+    device: the device of the domain
+    others: the parts of other domains, ascending, to which boxes are sent
+    first: number of words of a box that are sent at once by default
+    depth: number of levels so far; the caller raises it with each level
+    counts: counts of the last level, CuPy uint64, to be gathered when it has ended;
+    zeros before the first
+    sizes: CuPy uint64 [2, parts], sizes of the boxes sent and received
+    mask: the delegates that this device itself found, CuPy uint64, None without
+    delegates; each other part gets its ``pieces``
     """
 
     parents = ASKED
+    streamed = True
     directions = ("outer",)
     visits = ("outer", "inner")
 
@@ -100,12 +118,6 @@ class BetweenLevels(BetweenShare):
             if streamed:
                 cuda.clear(self._control)
 
-    def _settle(self) -> None:
-        """Make the vertices that were found the frontier; send counts to the host."""
-        cuda.clear(self._control)
-        self._run("settle")
-        self._work.begin()
-
     def work(self) -> Ids:
         """Return the modelled cost of the next level."""
         counted = self._work.wait()[: len(COUNTED)].view(np.int64)
@@ -117,39 +129,43 @@ class BetweenLevels(BetweenShare):
         self._outer = work
         return np.array(work, dtype=np.int64)
 
-    def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
-        """Begin a level; reading its edge checks waits for its end."""
+    def advance(self, choice: Choice) -> Iterator[Any]:
+        """Begin a level, for whose end only ``checks`` waits."""
         with self.device:
             self._pulls = choice["outer"] == "pull"
             self._boxed = bool(self._outer.nn) and not self._pulls
             self._pushed, self._left = self._boxed and self.in_rounds, False
             self._asked = self._checked = 0
-            if self._pushed:
-                self._mark_front()
+            if self._pushed:  # in rounds: see ``post`` in between_outer.cuh
+                cuda.clear(self._held["front"])
+                self.params.edges_from = 0
+                self.params.edges_to = len(self.part.out.outer.columns)
+                self._run("front")
             if self._boxed:
                 self._box("outer")
             self._run("level")
             self.depth += 1
             self._ready.record()
         # the caller's device is the exchange's, which may be another
-        offer.normals(self._bins())
+        yield self._bins()
         cuda.cupy().cuda.get_current_stream().wait_event(self._ready)
-        offer.bits(self._mask)
-        if not self._counting:
-            return [0] * (len(self.visits) + len(self.extras))
-        boxed, count = self._boxed, len(self.visits) + len(self.extras)
-        if self.in_rounds:
-            return Checks(count, lambda: self.checks_of(sent=self._checked))
-        return Checks(
-            count, lambda: self.checks_of(self._sizes.wait() if boxed else None)
-        )
+        yield self._mask
 
-    def _mark_front(self) -> None:
-        """Mark the frontier for the rounds of a push; see ``post`` in between_outer."""
-        cuda.clear(self._held["front"])
-        p = self.params
-        p.edges_from, p.edges_to = 0, len(self.part.out.outer.columns)
-        self._run("front")
+    def checks(self, report: Any = None) -> list[int]:
+        """Return the last level's outer and inner edge checks, then ``extras``.
+
+        report: that of a level on a stream, see ``counted``
+        """
+        sent = self._checked
+        if report is not None:
+            sent = int(report[len(COUNTED) + CHECKED])
+        elif self._outer.nn and not (self._pulls or self.in_rounds):
+            sent = int(self._sizes.wait()[CHECKED])
+        level = min(self.depth, ROWS - 1)
+        with self.device:
+            inner = self._counts[:, level : level + 1].get().astype(np.int64)
+        tails = tail_counts(inner)
+        return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
     def _box(self, kernel: str) -> None:
         """Fill the boxes; start copying their sizes to the host."""
@@ -260,7 +276,9 @@ class BetweenLevels(BetweenShare):
             if bits is not None and self.params.dwords:
                 mask = brought_here(bits)[None]
             self._admit(mask, *self._by_kind(items))
-            self._settle()
+            cuda.clear(self._control)
+            self._run("settle")
+            self._work.begin()
 
     def ask_parents(self, turn: int = 0) -> Bins:
         """Return this part's questions for parents of delegates, after all levels."""
@@ -283,3 +301,161 @@ class BetweenLevels(BetweenShare):
         with self.device:
             for _, items in answers:
                 self._take("take_parents", items)
+
+    @property
+    def form(self) -> int | None:
+        """Key of a level's launches; None if no later search can reuse them."""
+        if self._counting or self.own.sought or self.params.lost:
+            return None
+        return int(self.own.snapshot)
+
+    def loop(
+        self,
+        memory: NvshmemMemory,
+        world: World,
+        ranks: Ids,
+        forced: DirectionName | None,
+        pull_share: int,
+    ) -> BetweenLoop:
+        """Return these searches in one launch each (collective).
+
+        ranks: see ``BetweenLoop``
+        forced, pull_share: see ``search.direction.DirectionPolicy``. Raises OutOfMemory
+        on all ranks if messages from others do not fit.
+        """
+        self._choose_by(forced, pull_share)
+        return BetweenLoop(self, memory, world, ranks)
+
+    def follow(
+        self,
+        gathered: Any,
+        report: Any,
+        forced: DirectionName | None,
+        pull_share: int,
+    ) -> None:
+        """Make levels choose directions by counts of all parts.
+
+        gathered: uint64 [parts, words], memory for these counts
+        report: NumPy, pinned, [2, 2 counts + sizes]; ``choose`` copies the counts of
+        all parts, the own counts and ``sizes`` to its rows in turn, to the first row at
+        the start of a search
+        forced, pull_share: see ``search.direction.DirectionPolicy``; the first level of
+        a normal root pushes unless it is forced
+        """
+        self._choose_by(forced, pull_share)
+        self.params.gathered = gathered.data.ptr
+        self.params.report = report.ctypes.data
+
+    def _choose_by(self, forced: DirectionName | None, pull_share: int) -> None:
+        """Set the rule by which devices choose directions; see ``DirectionPolicy``."""
+        ways = {None: PUSHES | ASKS, "push": PUSHES, "pull": ASKS}
+        self.params.rule, self.params.pull_share = ways[forced], pull_share
+
+    def begin_level(self, *, pushes: bool, asks: bool) -> None:
+        """Begin a level and its messages to other parts on the current stream.
+
+        Afterwards the messages are in ``mask`` and in boxes. If it may both push
+        and ask, the counts decide.
+        """
+        if pushes:
+            self._run("outer", PUSHES)
+        self._run("level", GOES)
+        if asks:
+            self._run("ask", ASKS)
+
+    def room(self, part: int) -> int:
+        """Return the words of the box for a part, as many as of its box for this."""
+        return int(self.box_at[part + 1] - self.box_at[part]) - 1
+
+    def box(self, part: int, words: int) -> Any:
+        """Return words of the box for a part; the first describes the others."""
+        start = int(self.box_at[part])
+        return self._held["outbox"][start : start + words]
+
+    def answer_words(self, words: int) -> int:
+        """Return the number of words of the answers to ``words`` words of questions."""
+        return -(-words * QUESTIONS // ANSWERS)
+
+    def answers_to(self, part: int, words: int) -> Any:
+        """Return words of the answers to a part; the first describes the others."""
+        start = int(self.reply_at[part])
+        return self._held["replies"][start : start + words]
+
+    def pieces(self, part: int) -> list[slice]:
+        """Return which words of a mask have delegates that a part also searches."""
+        domains = self.part.domain.of
+        own, words = domains.lanes_of(self.part.index), len(self._mask) // domains.lanes
+        common = [lane for lane in domains.lanes_of(part) if lane in own]
+        # mutant: common -> common[:1]
+        #   : test_between_kernels::test_domains_of_several_devices
+        return [slice(lane * words, (lane + 1) * words) for lane in common]
+
+    def told(self, boxes: Any, *, parents: bool) -> None:
+        """Note the sizes of boxes in ``sizes``, and empty the boxes of this part.
+
+        boxes: uint64 [others, words], the boxes that came from other parts
+        """
+        p = self.params
+        p.items, (p.boxes, p.item_step) = boxes.data.ptr, boxes.shape
+        self._run("tell_sizes", 0 if parents else GOES)
+
+    def ask(self) -> None:
+        """Put the questions for parents of delegates into boxes."""
+        self._run("ask_parents")
+
+    def reply(
+        self, questions: Any, *, parents: bool = False, whole: bool = False
+    ) -> None:
+        """Put the answers to the questions of other parts into boxes.
+
+        parents: whether the questions are for parents of delegates
+        whole: whether whole boxes came, because counts said ``over``
+        """
+        if parents:
+            self._take("answer_parents", questions)
+        else:
+            self._take("answer", questions, 0 if whole else ASKS)
+
+    def learn(self, answers: Any) -> None:
+        """Accept parents of delegates, after ``finish``; see ``_take``."""
+        self._take("late_parents", answers)
+
+    def end_level(
+        self,
+        masks: Any,
+        items: Sequence[Any],
+        answers: Sequence[Any],
+        *,
+        first: int,
+        pulled: bool = False,
+    ) -> None:
+        """Mark the vertices that all parts found, and count them in ``counts``.
+
+        masks: uint64 [other domains, words], None if no delegates came
+        items: what other parts pushed; answers: answers of other parts; see ``_take``
+        first: words of a box that have come, where counts say ``over`` if there are
+        more; 0 if nothing more comes
+        pulled: whether the level pulled, where first is 0
+        """
+        p = self.params
+        does = (GOES, PUSHES, ASKS) if first else (0, 0, 0)
+        self._admit(masks, items, answers, *does)
+        p.first, p.way = first, 0 if first else ASKS if pulled else PUSHES
+        self._run("settle", does[0])
+        p.first = p.way = 0
+
+    def choose(self) -> None:
+        """Choose the next level by the gathered counts; clears counts and sizes."""
+        self._run("choose")
+
+    def counted(self, report: Any) -> LevelCounts:
+        """Return the counts of all parts, from one row of the report."""
+        counts = report[: len(COUNTED)].tolist()
+        work = self._work_of(counts)
+        times = len(self.part.domain.of)  # all domains count them
+        return LevelCounts(
+            # mutant: times -> self.part.domain.devices
+            #   : test_ends_and_records_of_several_devices
+            work._replace(delegates=work.delegates // times),
+            *[counts[at] for at in AT],
+        )

@@ -18,7 +18,7 @@
 #include "trees.cuh"
 #endif
 
-#define HELD_CODES 4096 /* words of delegates whose codes a block holds: between_leaves.py */
+#define HELD_CODES 4096 /* words of delegates whose codes a block holds: between_share.py */
 
 /* Leaves on delegates, with the levels of a search; see Trees. */
 struct HungLeaves {

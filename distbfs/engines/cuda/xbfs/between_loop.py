@@ -14,7 +14,6 @@ from distbfs.engines.cuda.xbfs.arrays import KERNELS, ways
 from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.share_search import CONTROL_BYTES
-from distbfs.engines.streamed import several
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
 
@@ -58,7 +57,7 @@ class BetweenLoop:
         self._searches = 0
         self._told = Back(own[TURNS:])
         # a domain of one device between larger ones has the same form
-        self._exact = search.exact | {"SEVERAL": int(several(domains))}
+        self._exact = search.exact | {"SEVERAL": int(max(domains.sizes) > 1)}
         apart = [domains.apart_from(share) for share in range(domains.shares)]
         bits = [sum(1 << share for share in others) for others in apart]
         self.params = structure(SOURCE, "Loop", ways(search.part))(

@@ -66,14 +66,6 @@ def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
     return np.concatenate([[0], np.cumsum(1 + rooms)])
 
 
-def replies_at(box_at: Ids) -> Ids:
-    """Return the offsets of a share's answers, int64 [shares + 1].
-
-    box_at: see ``box_bounds``
-    """
-    return reply_words(box_at, np.arange(len(box_at)))
-
-
 def reply_words(boxes: Index, shares: Index) -> Index:
     """Return the words of answers to ``shares`` shares; boxes: words of their boxes.
 

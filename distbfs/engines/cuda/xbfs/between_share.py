@@ -1,8 +1,7 @@
 """One device's share of searches between domains: arguments and kernels (between.cu).
 
-``BetweenLevels`` (between.py) leads its levels from the host, ``BetweenSearch``
-(between_stream.py) puts them on a stream, and ``BetweenLoop`` (between_loop.py) runs
-them in one launch.
+``BetweenSearch`` (between.py) leads its levels from the host or puts them on a stream,
+and ``BetweenLoop`` (between_loop.py) runs them in one launch.
 
 Source: Pan, Pearce, Owens 2018, Sections III to V: delegates are sent in masks, and
 targets of outer edges as numbers, each once.
@@ -22,14 +21,9 @@ from distbfs.device.array_table import allocate
 from distbfs.device.arrays import brought_here
 from distbfs.device.sources import Variant
 from distbfs.device.structures import structure
+from distbfs.device.take import take
 from distbfs.engines.base import TAIL_COUNTS, Targets, Work
-from distbfs.engines.cuda.xbfs.arrays import (
-    ELSEWHERE,
-    KERNELS,
-    ROWS,
-    ways,
-)
-from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
+from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, KERNELS, ways
 from distbfs.engines.cuda.xbfs.between_params import (
     ASKS,
     COUNTED,
@@ -38,33 +32,28 @@ from distbfs.engines.cuda.xbfs.between_params import (
     BetweenShape,
     box_bounds,
     box_limit,
-    replies_at,
+    reply_words,
 )
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, too_deep
 from distbfs.engines.cuda.xbfs.search_table import words_of
-from distbfs.engines.cuda.xbfs.seeds import (
-    BY_QUEUE,
-    begin_at_root,
-    begin_at_set,
-    swap_bitmaps,
-)
-from distbfs.engines.cuda.xbfs.share_search import (
-    ShareSearch,
-    has,
-    tail_counts,
-)
+from distbfs.engines.cuda.xbfs.share_search import BY_QUEUE, ShareSearch, has
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.engines.streamed import first_words
 from distbfs.errors import DistbfsError
 from distbfs.graph.device_graph import ISOLATED, WIDE
 from distbfs.partition.part import mask_words
 from distbfs.partition.share import Outer, Share
-from distbfs.types import Ids, Root
+from distbfs.types import Array, Ids, Root
 
 HEADER, SOURCE = KERNELS / "between.cuh", KERNELS / "between.cu"
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
+HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
+WAITED = (
+    "a device of a domain did not answer another in time; this session cannot search "
+    "any more"
+)
 FAILED = COUNTED.index("failed")
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = [(name, COUNTED.index(name)) for name in Work._fields if name in COUNTED]
@@ -74,9 +63,12 @@ def _size(name: str) -> int:
     return ctypes.sizeof(structure(HEADER, name))
 
 
-def bitmap(flags: Any) -> Any:
-    """Return flags, CuPy uint8 [32 k], as bits, uint32 [k]."""
-    return cuda.cupy().packbits(flags, bitorder="little").view(np.uint32)
+def bitmap(words: int, places: Any, values: Any = 1) -> Any:
+    """Return a bitmap, CuPy uint32 [words], with values at places, 0 elsewhere."""
+    cp = cuda.cupy()
+    flags = cp.zeros(32 * words, np.uint8)
+    flags[places] = values
+    return cp.packbits(flags, bitorder="little").view(np.uint32)
 
 
 class BetweenShare(ShareSearch):
@@ -100,7 +92,7 @@ class BetweenShare(ShareSearch):
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
         self.box_at = box_bounds(domains, part.index, part.edges_to, owned)
-        self.reply_at = replies_at(self.box_at)
+        self.reply_at = reply_words(self.box_at, np.arange(parts + 1))
         self.most_owned = int(owned.max())
         self.limit = box_limit(parts, domains.most_apart)
         shape = BetweenShape(
@@ -122,11 +114,14 @@ class BetweenShare(ShareSearch):
         self._mask = made["found"]
         self._asking = cp.zeros(2, np.uint32)
         self.mask: Any = self._mask if d else None
-        # which sets arguments of ``arrays``: they are copied next
-        self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
+        self.leaves, several = arrays.searched is not None, part.domain.devices > 1
+        if self.leaves:
+            arrays.take_codes_of(part.domain.devices * part.normals // 32, HELD_CODES)
+        # of the devices that meet when a search ends
+        self._failed = cuda.HostCopy(shared.failed) if several and self.leaves else None
         self.params = structure(HEADER, "Between", ways(part))(
             own=arrays.params,
-            **shared.arguments(),
+            **shared.arguments,
             **self._outer_edges(),
             locals=part.vertices,
             names=part.ids,
@@ -143,7 +138,7 @@ class BetweenShare(ShareSearch):
             idle=cp.zeros(2, np.uint32),
             filled=cp.zeros(1, np.uint32),
             owned=cp.asarray(part.owned.astype(np.uint32)),
-            is_owned=self._owned_bits(),
+            is_owned=bitmap(part.normals // 32, cp.asarray(part.owned)),
             homes=cp.asarray(domains.homes().astype(np.uint32)),
             sent_words=shape.sent_words,
             edges_to=len(part.out.outer.columns),
@@ -168,7 +163,7 @@ class BetweenShare(ShareSearch):
         self.take_counters(0)
         own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch()
-        self.exact["SEVERAL"] = int(part.domain.devices > 1)
+        self.exact["SEVERAL"] = int(several)
         self._kernels: dict[Variant, dict[str, programs.Launch]] = {}
         self._dirty, self.depth = True, 0
         self._load(counting=False)
@@ -184,29 +179,6 @@ class BetweenShare(ShareSearch):
             made |= zip(names, (*edges.arrays, starts), strict=True)
         return made
 
-    def _owned_bits(self) -> Any:
-        """Return the numbers of own delegates, a bitmap, uint32 [normals / 32]."""
-        cp = cuda.cupy()
-        flags = cp.zeros(self.part.normals, np.uint8)
-        flags[cp.asarray(self.part.owned)] = 1
-        return bitmap(flags)
-
-    def _leaves(self) -> tuple[Any, Any]:
-        """Count the left-out leaves of each delegate; mark delegates that have some.
-
-        Returns the counts by visible edges, CuPy uint32 [normals], and a bitmap, uint32
-        [normals / 32].
-        """
-        counts = self.arrays.leaves_on(self.part.normals)
-        return counts, bitmap((counts > 0).astype(np.uint8))
-
-    def _rows_with(self, some: Any) -> Any:
-        """Return flags of normal vertices, bool [k], as a bitmap by number, uint32."""
-        cp, p = cuda.cupy(), self.arrays.params
-        flags = cp.zeros(32 * words_of(p.every), np.uint8)
-        flags[self.part.normals : self.part.normals + len(some)] = some
-        return bitmap(flags)
-
     def see(self, view: SeenEdges | None) -> None:
         """Restrict later searches to some edges; None means all."""
         with self.device, cuda.memory_of("a masked search"):
@@ -218,7 +190,9 @@ class BetweenShare(ShareSearch):
 
     def _show(self, outer: SeenEdges | None) -> None:
         """Set the visible outer edges, None for all, and leaves by inner ones."""
-        leaves, has_leaves = self._leaves()
+        normals = self.part.normals
+        leaves = self.arrays.leaves_on(normals)  # of each delegate, [normals]
+        has_leaves = bitmap(normals // 32, slice(normals), leaves > 0)
         self.params.set(leaves=leaves, has_leaves=has_leaves)
         self._show_side("", self.part.out.outer, outer)
         if self.part.directed:
@@ -228,7 +202,9 @@ class BetweenShare(ShareSearch):
         """Set the visible ones of a set of outer edges, None for all."""
         cp, bits = cuda.cupy(), None if seen is None else seen.bits
         ends = cp.diff(outer.offsets) if seen is None else seen.ends
-        some, count = self._rows_with(ends > 0), cp.count_nonzero(ends)
+        first, count = self.part.normals, cp.count_nonzero(ends)
+        rows = slice(first, first + len(ends))  # of normal vertices
+        some = bitmap(words_of(self.arrays.params.every), rows, ends > 0)
         self.params.set(**{f"{side}has_outer": some, f"{side}outer_seen": bits})
         self._asking[0] = count  # of edges in, which come last
 
@@ -275,7 +251,7 @@ class BetweenShare(ShareSearch):
         if isinstance(local, np.ndarray):
             self._begin_at(local, np.asarray(delegate))
         else:
-            begin_at_root(own)
+            self._begin()
             if local is not None:
                 own.root = local
                 own.root_id = self.part.layout.global_of(self.part.index, local)
@@ -283,7 +259,7 @@ class BetweenShare(ShareSearch):
                 p.delegate = delegate
         way = PUSHES if p.rule & PUSHES else ASKS
         p.begins = GOES | (way if several or delegate is None else 0)
-        swap_bitmaps(own)
+        self._swap_bitmaps()
         self.depth = 0
 
     def clean_up(self) -> None:
@@ -297,11 +273,34 @@ class BetweenShare(ShareSearch):
         numbers = self.part.numbers_of(local)
         own = self.part.numbers_at(delegates)
         known = np.concatenate([numbers[numbers < WIDE], own[own >= 0]])
-        lone = np.sort(local[numbers >= self.own.active])  # leaves are in both
-        ids = self.part.layout.global_of(self.part.index, lone)
-        begin_at_set(self.own, known, lone, ids, BY_QUEUE)
-        if self.leaves is not None:
-            self.params.again[:] = self.leaves.among(numbers, delegates)
+        # leaves are in both
+        self._begin(BY_QUEUE, known, local[numbers >= self.own.active])
+        if self.leaves:
+            on = self._hung_on(numbers)
+            others = int(np.isin(on, delegates, invert=True).sum())
+            # mutant: len(on) - others, others -> 0, len(on)
+            #   : test_between_leaves::test_records
+            self.params.again[:] = len(on) - others, others
+
+    def _hung_on(self, numbers: Ids) -> Array:
+        """Return the positions on which leaves among numbers hang by a visible edge."""
+        leaves = numbers[(numbers >= self.own.active) & (numbers < WIDE)]
+        on = take(self.arrays.held["first"], leaves).astype(np.int64)
+        seen: Array = on[on < self.own.bound]
+        return seen
+
+    def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
+        """Return (numbers that are not leaves, delegates of the leaves).
+
+        numbers: int64 [k], as in ``Targets``; no search can reach those of WIDE or
+        more. Delegates are vertex ids, int64, without repeats.
+        """
+        leaf = (numbers >= self.own.active) & (numbers < WIDE)
+        with self.device:
+            on = self._hung_on(numbers)
+        lost = np.full(int(leaf.sum()) - len(on), WIDE, np.int64)
+        ids: Ids = np.unique(self.part.delegates[on])
+        return np.concatenate([numbers[~leaf], lost]), ids
 
     def _aim(self, targets: Targets | None) -> None:
         """Count targets in ``work``."""
@@ -324,18 +323,6 @@ class BetweenShare(ShareSearch):
         if counted[FAILED]:
             raise DistbfsError(WAITED)
         return Work(**{name: counted[at] for name, at in WORK})
-
-    def checks_of(self, counts: Any = None, sent: int = 0) -> list[int]:
-        """Return the last level's outer and inner edge checks, then ``extras``.
-
-        counts: NumPy uint64, this part's counts; None: outer checks are ``sent``
-        """
-        sent = sent if counts is None else int(counts[CHECKED])
-        level = min(self.depth, ROWS - 1)
-        with self.device:
-            inner = self._counts[:, level : level + 1].get().astype(np.int64)
-        tails = tail_counts(inner)
-        return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
     def _take(self, kernel: str, items: Any, needs: int = 0) -> None:
         """Run a kernel on the items that other parts sent.
@@ -384,13 +371,21 @@ class BetweenShare(ShareSearch):
                 main = cuda.cupy().cuda.get_current_stream()
                 # mutant: self.depth -> NO_LIMIT : test_ends
                 self.own.last = self.depth  # leaves have none beyond
-                if self.leaves is not None:
+                if self.leaves:
                     self._run("codes")
                 self._run("end")
                 self.own.last = NO_LIMIT
-                if self.leaves is not None:
-                    self.leaves.ends(main)
+                if self._failed is not None:
+                    self._failed.begin(main)
                 self.results(main.ptr)
                 self._dirty = False
             deep = too_deep(self.arrays.params, self.depth)
             return self._results_of(narrow=not deep)
+
+    def check(self) -> None:
+        """Raise DistbfsError if devices of the domain did not meet in ``finish``.
+
+        Call it when all devices have begun ``finish``; it waits for their end.
+        """
+        if self._failed is not None and self._failed.wait()[0]:
+            raise DistbfsError(WAITED)

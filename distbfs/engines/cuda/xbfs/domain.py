@@ -16,7 +16,6 @@ from distbfs.device.structures import Record, structure
 from distbfs.engines.base import Query
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays, ways
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT, one_way, too_deep
-from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
 from distbfs.engines.cuda.xbfs.share_search import (
     BESIDE_AT,
     DONE,
@@ -83,7 +82,7 @@ class MemberSearch(ShareSearch):
         self.params = structure(HEADER, "Member", ways(self.graph))(
             own=self.arrays.params,
             device=self._kept.data.ptr + BESIDE_AT,
-            **self.shared.arguments(),
+            **self.shared.arguments,
         )
         self.own: Record = self.params.own
         self.arrays.move(self.own)
@@ -131,9 +130,9 @@ class MemberSearch(ShareSearch):
         ``stop`` is called in ``wait``; if it returns True, all parts end at one level.
         Raises UsageError for a target that is not a vertex.
         """
-        self._root, active = root, self.part.domain.active
-        swap_bitmaps(self.own)
-        self._ask(root, query, active)
+        self._root = root
+        self._swap_bitmaps()
+        self._ask(root, query)
         self._take_turn()
         self._graph = self.prepare(records=query.records)
         self._graph.set_arguments()

@@ -16,7 +16,7 @@ from distbfs.device.nvrtc import Wanted
 from distbfs.device.sources import serving
 from distbfs.engines.base import Engine
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
-from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+from distbfs.engines.cuda.xbfs.between import BetweenSearch
 from distbfs.engines.cuda.xbfs.limits import one_way
 from distbfs.engines.cuda.xbfs.memory import (
     member_search_bytes,
@@ -28,14 +28,12 @@ from distbfs.engines.cuda.xbfs.search_table import LISTS
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
-from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.share import Share, ShareCounts, whole_counts
 from distbfs.plan import pull_shares
 from distbfs.store import cuda_files
 from distbfs.types import World
 
-METHODS = ("fast",)
 FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 
 
@@ -72,7 +70,7 @@ class XbfsEngine(Engine):
     """Has directions auto, push and pull; internal_ids; between domains, stepwise."""
 
     name = "xbfs"
-    methods = METHODS
+    methods = ("fast",)
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     on_device = whole_graphs = domains = sets = masks = directed = True
@@ -80,11 +78,6 @@ class XbfsEngine(Engine):
 
     def on_graph(self, graph: Share) -> FastSearch:
         """Prepare the searches of a graph in device memory."""
-        if graph.n > MAX_VERTICES:
-            raise UsageError(
-                f"engine xbfs searches up to 2^31 vertices, not {graph.n}; use another "
-                "engine"
-            )
         o = self.options
         if o.stepwise:
             raise UsageError(

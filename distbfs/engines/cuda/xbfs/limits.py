@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distbfs.errors import UsageError
@@ -11,14 +10,13 @@ if TYPE_CHECKING:
     from distbfs.device.structures import Record
 
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
-MARK_SHARE = 16  # of all edges; see ``PushLimits``
+MARK_SHARE = 16  # of all edges; see ``push_limits``
 NARROW = 126  # the largest level of one byte, as in search.cuh
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 
 
-@dataclass(frozen=True)
-class PushLimits:
-    """Limits between push and pull, from the graph alone.
+def push_limits(m: int, mean_next: float, pull_share: int) -> tuple[int, int]:
+    """Return (mark_edges, pull_edges), between push and pull, of m stored edges.
 
     mark_edges: a frontier of this many edges is expected to reach 1/16 of all edges in
     the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so a pull
@@ -27,15 +25,8 @@ class PushLimits:
     pulled at once. One device pushes a frontier that has not doubled, whatever these
     limits are (``take`` in search.cu).
     """
-
-    mark_edges: int
-    pull_edges: int
-
-    @classmethod
-    def of(cls, m: int, mean_next: float, pull_share: int) -> PushLimits:
-        """Return the limits of a graph with m stored edges."""
-        mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
-        return cls(mark, max(1, m // pull_share))
+    mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
+    return mark, max(1, m // pull_share)
 
 
 def pull_tails(m: int, kept: int) -> int:

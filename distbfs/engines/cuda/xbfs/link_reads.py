@@ -26,16 +26,14 @@ Sources: those of ``plan.search_work``; order statistics of the uniform distribu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.limits import PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.limits import pull_tails, push_limits
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import pull_shares
 from distbfs.plan.search_time import LinkReads
 from distbfs.plan.search_work import InnerGraph
-from distbfs.plan.threshold import LEAST, unreached
+from distbfs.plan.threshold import LEAST, typical_roots, unreached
 from distbfs.types import Floats
 
 LEFT = 1e-6  # vertices of a class that are too few to count
@@ -62,24 +60,12 @@ def expected_reads(
     its rows
     """
     rows = _Rows(histogram, domains, largest_normal, kept)
-    roots = rows.roots(DRAWN_ROOTS)
+    roots = typical_roots(rows.degrees, rows.counts, DRAWN_ROOTS)
     if not roots:
         return LinkReads(0.0, 0.0, 0.0)
     draw = np.random.default_rng(SEED)
     sums = np.sum([rows.search(root, draw) for root in roots], axis=0)
     return LinkReads(*(sums / (len(roots) * devices)).tolist())
-
-
-@dataclass(frozen=True)
-class _Frontier:
-    """A frontier in one domain: its vertices, its edges and its tails.
-
-    reads: columns, lines, rows with tails, float64 [3]
-    """
-
-    vertices: float
-    edges: float
-    reads: Floats
 
 
 class _Rows(InnerGraph):
@@ -93,7 +79,8 @@ class _Rows(InnerGraph):
         self._active = float(self.held.sum())
         self._m = int(self.held @ self.lengths)
         mean_next = float(self.held @ self.lengths**2) / max(self._m, 1)
-        self._limits = PushLimits.of(self._m, mean_next, pull_shares.DEVICE)
+        limits = push_limits(self._m, mean_next, pull_shares.DEVICE)
+        self._mark_edges, self._pull_edges = limits
         self._pull_tails = pull_tails(self._m, kept)
 
     def search(self, root: float, draw: np.random.Generator) -> Floats:
@@ -109,13 +96,16 @@ class _Rows(InnerGraph):
             if t > 1:
                 powers = [q[x] ** self.degrees for x in (t - 2, t - 1)]
                 fresh = self.counts * (powers[0] - powers[1])
-                frontier = self._frontier(neighbours if t == 2 else fresh)
+                frontier = neighbours if t == 2 else fresh
             else:
-                frontier = self._frontier((self.degrees == root) * 1.0)
-            pulling = pulling or self._pulls_at_once(frontier)
+                frontier = (self.degrees == root) * 1.0
+            edges, after_kept, reads = self._frontier(frontier)
+            # a pull at once, as in ``rows.cuh``
+            at_once = after_kept >= self._pull_tails or edges >= self._pull_edges
+            pulling = pulling or at_once
             if not pulling:
-                total += frontier.reads
-                pulling = frontier.edges >= self._limits.mark_edges
+                total += reads
+                pulling = edges >= self._mark_edges
                 continue
             left = self.counts * q[t - 1] ** self.degrees
             total += self._pull(q, t, left)
@@ -137,18 +127,17 @@ class _Rows(InnerGraph):
         """Return how many of the whole graph's vertices a domain searches."""
         return float(vertices @ self.part)
 
-    def _frontier(self, vertices: Floats) -> _Frontier:
-        """Return a frontier; vertices: its vertices in the whole graph, by class."""
+    def _frontier(self, vertices: Floats) -> tuple[float, float, Floats]:
+        """Return (edges, edges beyond ``kept`` a row, reads of tails) in one domain.
+
+        vertices: those of the frontier in the whole graph, by class; reads: columns,
+        lines, rows with tails, float64 [3]
+        """
         here = vertices * self.part
         columns, rows = float(here @ self._tails), float(here @ (self._tails > 0))
         lines = (columns + (LINE_COLUMNS - 1) * rows) / LINE_COLUMNS
-        reads = np.array([columns, lines, rows])
-        return _Frontier(float(here.sum()), float(here @ self.lengths), reads)
-
-    def _pulls_at_once(self, x: _Frontier) -> bool:
-        """Return whether a frontier is pulled without a push, as in ``rows.cuh``."""
-        beyond = x.edges - x.vertices * self._kept
-        return beyond >= self._pull_tails or x.edges >= self._limits.pull_edges
+        edges, reads = float(here @ self.lengths), np.array([columns, lines, rows])
+        return edges, edges - float(here.sum()) * self._kept, reads
 
     def _pull(self, q: Floats, t: int, left: Floats) -> Floats:
         """Return (columns, lines, visits of tails) of a pull of level t."""

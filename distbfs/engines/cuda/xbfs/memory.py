@@ -8,6 +8,7 @@ in a part as often as if they were dealt at random.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -221,14 +222,8 @@ def most_kept(
         heads = int(-(-(4 * (m - tails) + 8 * tailed) // devices))
         return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
 
-    low, high = LEAST_KEPT, math.ceil(lengths.max(initial=LEAST_KEPT))
-    while low < high:
-        kept = (low + high + 1) // 2
-        if at(kept)["device"] <= have:
-            low = kept
-        else:
-            high = kept - 1
-    return at(low)
+    more = range(LEAST_KEPT + 1, math.ceil(lengths.max(initial=LEAST_KEPT)) + 1)
+    return at(LEAST_KEPT + bisect_right(more, have, key=lambda x: at(x)["device"]))
 
 
 def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:

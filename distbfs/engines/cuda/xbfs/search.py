@@ -18,7 +18,6 @@ from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.xbfs.limits import one_way, too_deep
 from distbfs.engines.cuda.xbfs.lookups import DeviceLookups, has_hubs
-from distbfs.engines.cuda.xbfs.seeds import swap_bitmaps
 from distbfs.engines.cuda.xbfs.share_search import (
     FINISHING,
     STOPPED,
@@ -40,7 +39,7 @@ class FastSearch(ShareSearch, WholeSearch):
     levels
     direction: "push" or "pull" takes one direction at all levels
     overrides: values for arguments of the kernel, for measurements and tests:
-        mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
+        mark_edges, pull_edges (see ``push_limits``), tile (4 or 8), hub_words
 
     Raises UsageError if the direction does not fit, ResourceError if device memory is
     short.
@@ -124,13 +123,22 @@ class FastSearch(ShareSearch, WholeSearch):
         Raises UsageError for a root or a target that is not a vertex, SearchStopped.
         """
         records = query.records
-        self._prepare(root, query)
+        n = self.graph.n
+        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
+        for one in ends:
+            if not 0 <= one < n:
+                raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
+        self._ask(root, query)
+        if self._results_taken:
+            self.arrays.renew()
+            self._written.clear()
+            self._results_taken = False
         if self._cluster is not None and not (records or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
                 return result
         form = self._form(records=records)
-        swap_bitmaps(self.params)
+        self._swap_bitmaps()
         self._count(counted=has(form, "COUNT"), records=records)
         seconds = self._run(form)
         if self._state.phase == FINISHING:  # levels need more than a byte
@@ -140,7 +148,11 @@ class FastSearch(ShareSearch, WholeSearch):
             raise SearchStopped(f"the search was stopped at level {depth}")
         if too_deep(self.params, depth) and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
-        result = self._result(depth, seconds)
+        narrow = not too_deep(self.params, depth)
+        level, parent = self._results_of(narrow=narrow)
+        result = WholeResult(level, parent, self._levels_here(depth), seconds)
+        if self.in_ids and narrow and self._cluster is None:
+            result.give = self._give
         if records:
             # a last push may have found nothing
             levels = max(result.levels, *(1 + step[1] for step in self.steps()))
@@ -159,34 +171,12 @@ class FastSearch(ShareSearch, WholeSearch):
         level, parent = self._results_of(narrow=False)
         return WholeResult(level, parent, depth + 1, seconds)
 
-    def _prepare(self, root: Root, query: Query) -> None:
-        """Check the roots, and set what a search is asked for; see ``_ask``."""
-        n = self.graph.n
-        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
-        for one in ends:
-            if not 0 <= one < n:
-                raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
-        self._ask(root, query, self.graph.active)
-        if self._results_taken:
-            self.arrays.renew()
-            self._written.clear()
-            self._results_taken = False
-
     def _run(self, form: Variant) -> float:
         """Launch once; return the seconds."""
         self._take_turn()
         then = None if has(form, "AT_ONCE") else self._results
         launch = self._launch(form)
         return launch.timed(then=then, back=self._back, word=self._word)
-
-    def _result(self, depth: int, seconds: float) -> WholeResult:
-        narrow = not too_deep(self.params, depth)
-        level, parent = self._results_of(narrow=narrow)
-        levels = self._levels_here(depth)
-        result = WholeResult(level, parent, levels, seconds)
-        if self.in_ids and narrow and self._cluster is None:
-            result.give = self._give
-        return result
 
     def _give(self) -> None:
         """Hand the arrays of results over to the caller."""

@@ -45,22 +45,6 @@ def padded(count: int, unit: int = PAD) -> int:
     return (count // unit + 2) * unit
 
 
-def ids_of_a_block(n: int, together: int) -> int:
-    """Return how many ids' results a block of threads writes.
-
-    together: number of blocks that run at the same time; blocks fill whole rounds of
-    these
-    """
-    rounds = max(-(-n // (together * MOST_BLOCK_IDS)), 1)
-    units = -(-n // (together * rounds * LEAST_BLOCK_IDS))
-    return max(units, 1) * LEAST_BLOCK_IDS
-
-
-def most_hubs(active: int, m: int) -> int:
-    """Return the largest number of hubs, whose rows are cut at destination ranges."""
-    return min(MOST_HUBS, m // HUB_DEGREE, active)
-
-
 def most_cuts(
     words: int,
     least: int,
@@ -138,8 +122,11 @@ class SearchShape:
 
     @property
     def block_ids(self) -> int:
-        """Number of ids whose results a block writes."""
-        return ids_of_a_block(self.n, RESULT_BLOCKS * self.grid)
+        """Number of ids whose results a block writes; blocks fill whole rounds."""
+        together = RESULT_BLOCKS * self.grid  # run at the same time
+        rounds = max(-(-self.n // (together * MOST_BLOCK_IDS)), 1)
+        units = -(-self.n // (together * rounds * LEAST_BLOCK_IDS))
+        return max(units, 1) * LEAST_BLOCK_IDS
 
     @property
     def blocks(self) -> int:
@@ -226,7 +213,7 @@ def expected_shape(
         grid,
         [listed] + [0] * (LISTS - 1),
         queue=queue,
-        hubs=most_hubs(active, m),
+        hubs=min(MOST_HUBS, m // HUB_DEGREE, active),
         cuts=most_cuts(words, grid, grid, apart=words) if cuts is None else cuts,
         code=words if cuts is None else 0,
         **form,

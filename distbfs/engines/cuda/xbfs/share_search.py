@@ -27,7 +27,7 @@ from distbfs.engines.base import PRUNED, TAIL_BYTES, LevelRecord, Query
 from distbfs.engines.cuda.xbfs.arrays import ELSEWHERE, HEADER, ROWS, Arrays
 from distbfs.engines.cuda.xbfs.block_memory import THREADS
 from distbfs.engines.cuda.xbfs.limits import NO_LIMIT
-from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, way_of
+from distbfs.engines.cuda.xbfs.search_table import BLOCK_EDGES, QUEUE_SHARE
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.types import DeviceArray, Ids, Root, World
 
@@ -50,6 +50,7 @@ TREES = "trees"  # step of levels that trees alone have
 COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
 LINE_BYTES = 128  # what a read of host memory brings
 FINISHING, DONE, STOPPED = 3, 4, 5  # of Phase in search.cuh
+BY_QUEUE, BY_PULL = 1, 2  # ``FromSet`` in search.cuh
 
 
 def has(form: Variant, macro: str) -> bool:
@@ -210,10 +211,8 @@ class ShareSearch:
             self.arrays.clear()
             self._reset()
 
-    def _ask(self, root: Root, query: Query, active: int) -> None:
+    def _ask(self, root: Root, query: Query) -> None:
         """Set the roots, the end, the results, and the word that can stop a search.
-
-        active: number of vertices of all devices
 
         Raises UsageError for a target that is not a vertex.
         """
@@ -232,16 +231,41 @@ class ShareSearch:
             local = self._owned(root)
             numbers = self.graph.local_numbers(local)
             has = numbers != ISOLATED
-            lone = np.sort(local[~has])
-            ids = layout.global_of(self.index, lone)
-            way = way_of(len(root), active, push_only=bool(p.push_only))
-            begin_at_set(p, numbers[has], lone, ids, way)
+            most = max(BLOCK_EDGES, self.graph.domain.active // QUEUE_SHARE)
+            fits = p.push_only or len(root) <= most
+            self._begin(BY_QUEUE if fits else BY_PULL, numbers[has], local[~has])
         else:
             mine = layout.part_of(root) == self.index
             p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
-            begin_at_root(p)
+            self._begin()
         self._word.stop = query.stop
         p.stop = self._word.address
+
+    def _begin(self, way: int = 0, numbers: Any = (), lone: Any = ()) -> None:
+        """Make the next search begin at the roots of a set, or at ``root`` alone.
+
+        way: how a set is taken on the first level, the same on all devices; 0: no set
+        numbers: integers [k], of the roots that have one here; lone: int64 [j], local
+        ids of the other roots here
+        """
+        p, cp = self.own, cuda.cupy()
+        p.from_set, p.root_count, p.lone_count = way, len(numbers), len(lone)
+        if not way:
+            return
+        p.root = p.root_id = ELSEWHERE
+        lone = np.sort(lone)
+        lones = np.concatenate([lone, self.layout.global_of(self.index, lone)])
+        with cuda.memory_of("the roots of a search"):
+            p.set(
+                roots=cp.asarray(numbers.astype(np.uint32)) if len(numbers) else None,
+                lones=cp.asarray(lones.astype(np.uint64)) if len(lone) else None,
+            )
+
+    def _swap_bitmaps(self) -> None:
+        """Make a search begin with the bitmaps that the last one cleared."""
+        p = self.own
+        p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
+        p.by_first, p.next_by_first = p.next_by_first, p.by_first
 
     def take_counters(self, at: int, pair: Any = None) -> None:
         """Make the next launch count in counters 0 or 1; it may clear the other ones.

@@ -56,6 +56,7 @@ class SharedMemory:
     share: the rows of the device, which ``arrays`` are for
     coded: how many numbers of each device have levels that others look up for their
     leaves, if leaves are left out
+    arguments: the members of ``Member`` except ``own`` and ``device``
     """
 
     def __init__(self, arrays: Arrays, share: Share, coded: int) -> None:
@@ -64,7 +65,7 @@ class SharedMemory:
         self.devices, self.granules = share.domain.devices, share.domain.granules
         self._coded = coded if arrays.searched is not None else 0
         self.memory: Any = None
-        self._arguments: dict[str, Any] = {"patience": PATIENCE}
+        self.arguments: dict[str, Any] = {"patience": PATIENCE}
 
     def facts(self) -> Array:
         """Return the counts to sum over all devices, then the longest row, float64."""
@@ -82,11 +83,6 @@ class SharedMemory:
         out[: len(weights)] = weights[: len(out)]
         return out.reshape(-1, WORDS).sum(axis=1)
 
-    @property
-    def all_words(self) -> int:
-        """Words of a bitmap of all positions."""
-        return self.granules * self.devices * WORDS
-
     def _places(self, ranges: int) -> tuple[dict[str, int], int]:
         """Return the offsets of shared arrays, equal on all devices, and the bytes."""
         table = shared_table(
@@ -94,7 +90,7 @@ class SharedMemory:
             self.granules,
             ranges,
             self._coded,
-            direct=self.arrays.room if self._coded else 0,
+            direct=self.arrays.shape.room if self._coded else 0,
         )
         return places(table, LINE)  # "direct" alone differs between devices
 
@@ -138,21 +134,16 @@ class SharedMemory:
             self.arrays.take_codes(memory.data.ptr + begins["code"], words)
             # levels of pushed vertices, which other devices read
             params.set(direct=memory.data.ptr + begins["direct"])
-        self._arguments = {
-            **self._arguments,
+        self.arguments |= {
             **{name: (bases + at).tolist() for name, at in begins.items()},
             "magic": -(-(1 << 32) // devices),
             "active_all": devices * (self.arrays.searched or 0) or domain.active,
             "parts": devices,
             "index": self.index,
-            "all_words": self.all_words,
+            "all_words": self.granules * devices * WORDS,
             "room": self.granules * GRANULE,
             "longest": min(int(facts[2]), 0xFFFFFFFF),
         }
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the members of ``Member`` except ``own`` and ``device``."""
-        return self._arguments
 
 
 def connect_devices(
