@@ -203,14 +203,14 @@ def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
     path, names = case
     store = convert(path, tmp_path / "store")
     known = {names[v] for v in USED.tolist()}
-    whole = OpenMPWhole.search
+    whole = OpenMPWhole.answer
 
-    def wrong(self, root, **options):
-        found = whole(self, root, **options)
+    def wrong(self, root, query):
+        found = whole(self, root, query)
         found.level[root] = 1
         return found
 
-    monkeypatch.setattr(OpenMPWhole, "search", wrong)
+    monkeypatch.setattr(OpenMPWhole, "answer", wrong)
     words = ("compare", store, "--engines", "reference,openmp", "--sources", 1)
     done = here(*words, "--repeats", 1)
     assert done.code == 1

@@ -167,7 +167,8 @@ def resident_driver(
     for part in made:
         with part.ids.device:
             if wide:
-                part.out.offsets = part.out.offsets.astype(np.uint64)
+                widened = part.out.offsets.astype(np.uint64)
+                object.__setattr__(part.out, "offsets", widened)
             searches.append(MemberSearch(part, options, overrides or {}))
     group = PeerGroup(world, [search.device for search in searches])
     return DomainDriver(world, searches, group)

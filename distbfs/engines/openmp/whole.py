@@ -297,20 +297,20 @@ class OpenMPWhole(WholeSearch):
     def _records(self, log: Array, levels: int) -> list[LevelRecord]:
         """Return the records of levels, which include the vertices of trees."""
         core, trees = self._graph.active, self._graph.trees
-        frontier, found = log["frontier"], log["found"]
+        frontier, finds = log["frontier"], log["found"]
         if trees:
             on_trees = self._level[self._vertices[core : self._active]]
             sizes, pruned = (
                 np.bincount(level[level >= 0], minlength=levels + 1)
                 for level in (self._level, on_trees)
             )
-            frontier, found = sizes, sizes[1:]
+            frontier, finds = sizes, sizes[1:]
         return [
             LevelRecord(
                 TREES if trees and not log["frontier"][k] else MODES[log["mode"][k]],
                 int(frontier[k]),
                 int(log["checks"][k]),
-                int(found[k]),
+                int(finds[k]),
                 float(log["seconds"][k]),
                 {PRUNED: int(pruned[k + 1])} if trees else {},
             )

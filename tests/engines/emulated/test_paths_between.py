@@ -56,7 +56,8 @@ def test_any_directed_graph(device, matrix, steps, wide):
         return
     if wide:
         for side in graph.sides:
-            side.offsets = side.offsets.astype(np.uint64)
+            widened = side.offsets.astype(np.uint64)
+            object.__setattr__(side, "offsets", widened)
     for rows, edges in ((graph, matrix), (graph.turned(), matrix.T.tocsr())):
         lookups = DeviceLookups(rows)
         lookups.pairs.lookups = steps
@@ -89,13 +90,13 @@ def test_graphs_with_hubs(device):
 @pytest.fixture
 def searches(monkeypatch):
     """The roots from which devices have searched."""
-    roots, search = [], FastSearch.search
+    roots, answer = [], FastSearch.answer
 
-    def counted(self, root, **asked):
+    def counted(self, root, query):
         roots.append(root)
-        return search(self, root, **asked)
+        return answer(self, root, query)
 
-    monkeypatch.setattr(FastSearch, "search", counted)
+    monkeypatch.setattr(FastSearch, "answer", counted)
     return roots
 
 
