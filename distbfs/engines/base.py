@@ -143,8 +143,7 @@ earlier searches are not overwritten.  None means that a search must find the pa
 """
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """What is asked of one search beside its root.
 
     records: whether to count and time each level

@@ -6,7 +6,6 @@ The host launches one kernel for each device and search, and reads its result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,7 @@ class DomainDriver(Runner):
         first = self._parts[0]  # one device that gets the request passes it to all
 
         def ready(part: MemberSearch) -> None:
-            part.ready(root, query if part is first else replace(query, stop=None))
+            part.ready(root, query if part is first else query._replace(stop=None))
 
         self._on_each(ready)
         with clock("search"):

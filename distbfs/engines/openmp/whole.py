@@ -134,8 +134,8 @@ class OpenMPWhole(WholeSearch):
                 f"engine openmp searches up to 2^31 - 1 vertices per part, not {n}; "
                 "use more parts"
             )
-        self._threads = threads
-        self._direction = DIRECTIONS["push" if method == "push" else direction]
+        way = DIRECTIONS["push" if method == "push" else direction]
+        self._how = ctypes.c_int(threads), ctypes.c_int(way)
         self._method = method
         self._active = part.active
         self._vertices = part.vertices
@@ -213,24 +213,25 @@ class OpenMPWhole(WholeSearch):
     def answer(self, root: Root, query: Query) -> WholeResult:
         """Search from ids; see ``WholeSearch``."""
         until, stop, records = query.until, query.stop, query.records
-        self._write(self._isolated, -1, -1)
-        ids = np.atleast_1d(root)
-        numbers = self._numbers[ids]
-        edged = numbers < self._active
-        roots, alone = numbers[edged], ids[~edged]
+        if len(self._isolated):
+            self._write(self._isolated, -1, -1)
+        ids = root if isinstance(root, np.ndarray) else np.array([root])
+        numbers, alone = self._numbers[ids], NOBODY
+        roots = numbers[numbers < self._active]
+        if len(roots) < len(ids):
+            alone = ids[numbers >= self._active]
         # mutant: self._graph.closed -> False : test_roots_that_no_edge_enters
         self._isolated = ids if len(alone) or self._graph.closed else NOBODY
         self._leave_trees(roots, until)
-        self._graph.roots = cc.pointer(roots)
+        self._graph.roots = roots.ctypes.data
         self._graph.root_count = len(roots)
         targets = self._targets(until)
         self._graph.depth = NO_LIMIT if until.depth is None else until.depth
-        self._graph.targets = cc.pointer(targets if len(targets) else None)
+        self._graph.targets = targets.ctypes.data if len(targets) else None
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        how = ctypes.c_int(self._threads), ctypes.c_int(self._direction)
-        noted = cc.pointer(log if records else None)
-        levels = self._run(self._library, self._function, stop, *how, noted)
+        noted = cc.pointer(log) if records else None
+        levels = self._run(self._library, self._function, stop, *self._how, noted)
         if levels < 0:
             raise OutOfMemory("no memory for the queues of a search")
         if not len(roots):
@@ -239,7 +240,7 @@ class OpenMPWhole(WholeSearch):
         if len(alone):
             self._write(alone, 0, alone)
             order = None if order is None else np.concatenate([alone, order])
-        log["frontier"][:1] += len(alone)
+            log["frontier"][:1] += len(alone)
         level_records = self._records(log, levels) if records else []
         return WholeResult(
             self._level, self._parent, levels, records=level_records, order=order

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,7 +96,7 @@ class ById(WholeSearch):
             seconds = self._alone.timed()
             alone = [LevelRecord("alone", 1, 0, 0, seconds)] if records else []
             return WholeResult(self._level, self._parent, 1, seconds, alone)
-        result = self._search.answer(number, replace(query, until=ends))
+        result = self._search.answer(number, query._replace(until=ends))
         if self._level is None:
             return result
         self._params.level = result.level.data.ptr
