@@ -102,6 +102,9 @@ def on_device(folder: Path) -> dict[str, Any]:
     graph = graph_of_store(store)
     plain = {"source": repr(graph.source), "seconds": None}
     values = vars(graph) | plain
+    for side in ("out", "into"):
+        rows = vars(values.pop(side))
+        values |= {f"{name} of {side}": x for name, x in rows.items()}
     return {name: x.get() if hasattr(x, "get") else x for name, x in values.items()}
 
 

@@ -18,6 +18,7 @@ from sessions import open_tuples
 
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
+from distbfs.engines.base import Query
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
@@ -222,7 +223,7 @@ def test_a_device_that_does_not_come():
     look(driver, source, 1)
     part = driver._parts[0]
     with cuda.cupy().cuda.Device(part.device):
-        part.ready(1)
+        part.ready(1, Query())
         part.start()
         seconds, _, failed, _ = part.wait()
     assert failed == 2

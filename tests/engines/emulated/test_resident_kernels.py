@@ -33,6 +33,7 @@ from graphs import (
 )
 from resident_parts import look, resident_driver
 
+from distbfs.engines.base import Query
 from distbfs.engines.cuda.xbfs import ranges
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 from distbfs.plan import pull_shares
@@ -295,7 +296,7 @@ def test_a_part_that_does_not_answer(device, internal):
     for missing in (parts[2],):
         running = [part for part in parts if part is not missing]
         for part in running:
-            part.ready(root)
+            part.ready(root, Query())
             part.start()
         assert {part.wait()[2] for part in running} == {1 + missing.part.index}
     for other in (root, root, 0):

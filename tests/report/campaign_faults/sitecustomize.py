@@ -13,10 +13,10 @@ def engine_fault(name):
 
     from distbfs.engines.reference import ReferenceEngine, ReferenceWhole
 
-    search, whole = ReferenceWhole.search, ReferenceEngine.whole
+    answer, whole = ReferenceWhole.answer, ReferenceEngine.whole
 
-    def wrong(self, root, **options):
-        result = search(self, root, **options)
+    def wrong(self, root, query):
+        result = answer(self, root, query)
         level, parent = result.level.copy(), result.parent
         parent = None if parent is None else parent.copy()
         deep = np.flatnonzero(level > 1)
@@ -62,7 +62,7 @@ def engine_fault(name):
     if name == "lost":
         ReferenceEngine.whole = without_an_edge
     else:
-        ReferenceWhole.search = wrong
+        ReferenceWhole.answer = wrong
 
 
 def session_fault(name):
