@@ -14,6 +14,7 @@ from distbfs.locks import ForkLock
 from distbfs.search.paths import (
     NO_EDGES,
     chosen_ends,
+    edges_back,
     gathered,
     runs,
     table_of,
@@ -63,7 +64,9 @@ class DevicePaths:
         tables = [NO_EDGES[:, :2]]
         for graph in self._graphs:
             with level[0].device:
-                tables.extend(edges_back(graph, level[0], target))
+                number: Any = graph.device_numbers(np.array([target]))
+                rows = graph.into, graph.vertices, level[0]
+                tables.extend(edges_back(*rows, target, number))
         return gathered(self._world, np.concatenate(tables))
 
     def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
@@ -73,18 +76,6 @@ class DevicePaths:
             with level[0].device:
                 tables.extend(edge_tables(graph, level[0], hops))
         return np.concatenate(tables)
-
-
-def edges_back(graph: Share, level: DeviceArray, target: int) -> Iterator[Ids]:
-    """Yield the edges (u, v) on all shortest paths to ``target``, ids int64 [k, 2]."""
-    by_number, into = level[graph.vertices], graph.into
-    current: Any = graph.device_numbers(np.array([target]))
-    for above in range(int(level[target]) - 1, -1, -1):
-        index, columns = into.edges_of(current)
-        one_up = by_number[columns] == above
-        before, after = columns[one_up], current[index[one_up]]
-        yield table_of(graph.vertices[x] for x in (before, after))
-        current = cuda.cupy().unique(before)
 
 
 def edge_tables(graph: Share, level: DeviceArray, hops: int | None) -> Iterator[Ids]:

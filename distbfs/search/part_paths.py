@@ -23,6 +23,7 @@ from distbfs.partition.layout import Placement
 from distbfs.search.paths import (
     NO_EDGES,
     chosen_ends,
+    edges_back,
     gathered,
     runs,
     table_of,
@@ -123,6 +124,8 @@ class PartPaths:
         self.directed = parts[0].directed
         self._placement = Placement(parts[0].layout.parts, world.size)
         self._alone = parts[0].layout.parts == 1  # its nn edges stay on the part
+        delegates = parts[0].delegate_count
+        self._whole = parts[0] if self._alone and not delegates else None
 
     @cached_property
     def _delegates(self) -> DelegateNumbers:
@@ -151,9 +154,9 @@ class PartPaths:
     ) -> tuple[list[Any], int]:
         """Return counts of each part by local id; see ``PathFinder``."""
         shared, parts, depth = self._begun(level, dtype)
-        passed, first = 0, parts[0].part
-        if self._alone and not first.delegate_count:
-            passed = parts[0].own.down(first.nn, first.pulled)
+        passed, whole = 0, self._whole
+        if whole is not None:
+            passed = parts[0].own.down(whole.nn, whole.pulled)
             depth = 0
         for now in range(1, depth + 1):
             over = self._step(shared, parts, now - 1, now)
@@ -248,11 +251,16 @@ class PartPaths:
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
         """Return the edges of shortest paths to an id; see ``PathFinder``."""
-        parts, rows = self._with_levels(level), self._rows_of(np.array([target]))
+        rows = self._rows_of(np.array([target]))
+        if self._whole is not None:
+            whole = self._whole.pulled, self._whole.vertices, level[0]
+            back = edges_back(*whole, target, rows[0]["n"])
+            return np.concatenate([NO_EDGES[:, :2], *back])
+        parts = self._with_levels(level)
         own = [x.level["n"][y["n"]] for x, y in zip(parts, rows, strict=True)]
         tables = [NO_EDGES[:, :2]]
         for above in range(self._deepest(own) - 1, -1, -1):
-            # mutant: back=True -> back=False : test_as_networkx
+            # mutant: back=True -> back=False : test_directed_graphs_on_ranks
             edges = self._edges(parts, rows, above, above, back=True)
             pairs = np.concatenate([NO_EDGES, *edges])[:, 1::-1]
             tables.append(gathered(self._world, pairs))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from distbfs.device.arrays import host_array
+from distbfs.device.arrays import array_module, host_array
 from distbfs.errors import UsageError
 from distbfs.graph.csr import row_blocks, row_offsets
 
@@ -100,6 +100,24 @@ def gathered(world: World, table: Ids) -> Ids:
 def table_of(columns: Iterable[AnyArray]) -> Ids:
     """Return columns of integers [k], in host or device memory, as int64 [k, w]."""
     return np.stack([host_array(x).astype(np.int64) for x in columns], axis=1)
+
+
+def edges_back(
+    into: CSR, vertices: Any, level: AnyArray, target: int, number: Any
+) -> Iterator[Ids]:
+    """Yield the edges (u, v) on all shortest paths in a whole graph, ids int64 [k, 2].
+
+    into: rows of edges in by number; vertices: number -> id; level: by id; target: an
+    id; number: its number, [1]. All arrays are in one memory, of the host or a device.
+    """
+    xp, by_number, current = array_module(level), level[vertices], number
+    for above in range(int(level[target]) - 1, -1, -1):
+        index, columns = into.edges_of(current)
+        # mutant: == above -> <= above : test_as_networkx
+        one_up = by_number[columns] == above
+        before, after = columns[one_up], current[index[one_up]]
+        yield table_of(vertices[x] for x in (before, after))
+        current = xp.unique(before)
 
 
 def runs(rows: CSR, some: Any) -> Iterator[Any]:
