@@ -44,6 +44,7 @@ SOURCE = Path(__file__).with_name("part.c")
 PIECES_EACH = 8  # as in part.c
 LONG = 1 << 20  # edges of a part from which on Ctrl-C is heard during levels
 LASTING = ("advance", "items", "send")  # what a level spends its time in
+COUNTING = ("advance", "items", "placed")  # functions that return a number
 MOST = 1 << 31  # numbers, and results, of a part
 OF_STATE = ("fresh", "has_outer", "may_ask", "counts", "starts")  # not of the graph
 NO_ITEMS = np.zeros(0, dtype=np.uint64)
@@ -163,6 +164,7 @@ class OpenMPPart:
         active = base + part.active
         _check_size(part, placement, active)
         self._local, self._normals, self._active = shape.local, base, active
+        self._is_long = part.edges >= LONG
         self._marks = direction == "auto"
         table = array_table(shape, threads, parents=parents)
         arrays: dict[str, Any] = allocate(table, cc.aligned_empty)
@@ -247,6 +249,8 @@ class OpenMPPart:
         self._library = cc.load(
             SOURCE, **self._definitions, OFFSET=offset, MASKED=masked
         )
+        for name in COUNTING:
+            getattr(self._library, f"part_{name}").restype = ctypes.c_int64
         self._take({**part.out, "in_nn": part.pulled})
 
     def _take(self, side: Mapping[str, CSR]) -> None:
@@ -357,13 +361,12 @@ class OpenMPPart:
         """Return the edge checks of the last level, outer and inner."""
         return self._checks
 
-    def _call(self, name: str, *values: Any) -> int:
-        """Call a function of part.c, which returns a whole number or nothing."""
+    def _call(self, name: str, *values: Any) -> Any:
+        """Call a function of part.c; return the number of one that returns one."""
         function: Any = getattr(self._library, f"part_{name}")
-        function.restype = ctypes.c_int64
-        if name in LASTING and self.part.edges >= LONG:
+        if self._is_long and name in LASTING:
             function = partial(LongCall(self._library), function)
-        return int(function(ctypes.byref(self._state), *cc.arguments(*values)))
+        return function(ctypes.byref(self._state), *cc.arguments(*values))
 
     def _bins(self, *, asks: bool) -> Bins:
         """Return the items that the frontier pushes, or that unvisited vertices ask."""

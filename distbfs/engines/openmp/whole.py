@@ -212,7 +212,7 @@ class OpenMPWhole(WholeSearch):
 
     def answer(self, root: Root, query: Query) -> WholeResult:
         """Search from ids; see ``WholeSearch``."""
-        until, stop, records = query.until, query.stop, query.records
+        until, records = query.until, query.records
         if len(self._isolated):
             self._write(self._isolated, -1, -1)
         ids = root if isinstance(root, np.ndarray) else np.array([root])
@@ -229,9 +229,9 @@ class OpenMPWhole(WholeSearch):
         self._graph.depth = NO_LIMIT if until.depth is None else until.depth
         self._graph.targets = targets.ctypes.data if len(targets) else None
         self._graph.wanted = len(targets)
-        log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        noted = cc.pointer(log) if records else None
-        levels = self._run(self._library, self._function, stop, *self._how, noted)
+        log = np.zeros(self._active + 1, dtype=RECORD) if records else None
+        noted = cc.pointer(log)
+        levels = self._run(self._library, self._function, query.stop, *self._how, noted)
         if levels < 0:
             raise OutOfMemory("no memory for the queues of a search")
         if not len(roots):
@@ -240,11 +240,11 @@ class OpenMPWhole(WholeSearch):
         if len(alone):
             self._write(alone, 0, alone)
             order = None if order is None else np.concatenate([alone, order])
-            log["frontier"][:1] += len(alone)
-        level_records = self._records(log, levels) if records else []
-        return WholeResult(
-            self._level, self._parent, levels, records=level_records, order=order
-        )
+        result = WholeResult(self._level, self._parent, levels, order=order)
+        if log is not None:
+            log["frontier"][0] += len(alone)
+            result.records = self._records(log, levels)
+        return result
 
     def path(self, root: Root, target: int, stop: Stop | None = None) -> ShortestPath:
         """Find a shortest path by a search from both ends; see ``FindPath``."""
