@@ -188,28 +188,31 @@ class DeviceClock:
 
     def __init__(self, devices: Sequence[int]) -> None:
         self._devices = [cupy().cuda.Device(device) for device in devices]
-        self._begins: list[Any] = []
+        self._pairs: list[tuple[Any, Any]] = []
+        for device in self._devices:
+            with device:
+                self._pairs.append((cupy().cuda.Event(), cupy().cuda.Event()))
 
     def begin(self) -> None:
         """Wait for pending work, then record the start on each device."""
-        for event in self._events():
-            event.synchronize()
-        self._begins = self._events()
+        self._record(0)
+        for first, _ in self._pairs:
+            first.synchronize()
+        self._record(0)
 
     def end(self) -> float:
         """Record the end, wait for it, and return the seconds of the slowest device."""
-        ends = self._events()
-        for event in ends:
-            event.synchronize()
-        return max(map(cupy().cuda.get_elapsed_time, self._begins, ends)) * 1e-3
+        self._record(1)
+        for _, last in self._pairs:
+            last.synchronize()
+        elapsed = cupy().cuda.get_elapsed_time
+        return float(max(elapsed(*pair) for pair in self._pairs)) * 1e-3
 
-    def _events(self) -> list[Any]:
-        """Record an event on each device's current stream."""
-        events = []
-        for device in self._devices:
+    def _record(self, which: int) -> None:
+        """Record an event of each device's pair on its current stream."""
+        for device, pair in zip(self._devices, self._pairs, strict=True):
             with device:
-                events.append(cupy().cuda.get_current_stream().record())
-        return events
+                pair[which].record(cupy().cuda.get_current_stream())
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
